@@ -23,7 +23,7 @@ func (d disk) put(ref reference.Reference, scope string, got artifact.Content) {
 	countBytes(ref, got)
 	if ref.Traits().Commits && got.Files != nil {
 		var stream bytes.Buffer
-		_ = artifact.WriteFiles(&stream, got.Files) // it never fails
+		artifact.WriteFiles(&stream, got.Files)
 		d.store.Put(scope, got.Digest(), stream.Bytes())
 		return
 	}

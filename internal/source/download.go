@@ -164,10 +164,7 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 	case "flux":
 		return flux.New(ref, s.Flux)
 	case "git":
-		return s.commits.In(ref, func(ctx context.Context, what string) answers.Question { return s.question(ctx, what, ref) },
-			func(ctx context.Context, files []artifact.File, path string) (artifact.Content, error) {
-				return s.bundleOf(ctx, ref.Source(), "", files).Content(path, ref.Kind)
-			})
+		return s.commits.In(ref, s.bundleOf)
 	case "helm":
 		return offered{helm.New(ref, s.indexes)}
 	}

@@ -91,10 +91,11 @@ func (c *Client) get(ctx context.Context, at *url.URL, header http.Header, what 
 	case http.StatusNotModified:
 		return Answer{Same: true}, nil
 	}
-	return Answer{}, unexpected(response)
+	return Answer{}, Unexpected(response)
 }
 
-func unexpected(response *http.Response) error {
+// Unexpected returns the error of an answer that says neither yes nor no.
+func Unexpected(response *http.Response) error {
 	return failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected; correct the address",
 		response.Request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
 }
@@ -113,34 +114,21 @@ func (c *Client) Send(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Stream sends a request whose answer is read as it arrives. The reader is nil if there is nothing at the address; the
-// URL is where redirects led.
-func (c *Client) Stream(request *http.Request) (io.ReadCloser, *url.URL, error) {
-	response, err := c.Send(request)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case response.StatusCode == http.StatusOK:
-		return response.Body, response.Request.URL, nil
-	}
-	defer Release(response.Body)
-	if response.StatusCode == http.StatusNotFound {
-		return nil, response.Request.URL, nil
-	}
-	return nil, nil, unexpected(response)
-}
-
-// Dial connects to the source's host, for what isn't HTTP. It counts as a request.
+// Dial connects to the source's host, for what isn't HTTP, until ctx ends. It counts as a request.
 func (c *Client) Dial(ctx context.Context, hostPort string) (net.Conn, error) {
 	if trace := httptrace.ContextClientTrace(ctx); trace != nil && trace.GetConn != nil {
 		trace.GetConn(hostPort)
 	}
-	return egress.Dial(ctx, hostPort, c.allowLoopback)
+	connection, err := egress.Dial(ctx, hostPort, c.allowLoopback)
+	if err == nil {
+		context.AfterFunc(ctx, func() { Release(connection) })
+	}
+	return connection, err
 }
 
 // Count returns what the source's host sends as it counts as memory; see [Counting].
-func (c *Client) Count(ctx context.Context, content io.ReadCloser) io.ReadCloser {
-	return c.counting.count(ctx, c.host, content, -1)
+func (c *Client) Count(ctx context.Context, content io.Reader) io.ReadCloser {
+	return c.counting.count(ctx, c.host, io.NopCloser(content), -1)
 }
 
 // Unauthorized returns the error of a host that refuses the credentials, or wants some.

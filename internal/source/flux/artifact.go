@@ -124,20 +124,18 @@ func (a Artifact) now(ctx context.Context) (served, error) {
 	fields, _ := has.(map[string]any)
 	text := func(name string) string { value, _ := fields[name].(string); return value }
 	now := served{url: text("url"), digest: text("digest")}
-	sum, isSHA256 := strings.CutPrefix(now.digest, "sha256:")
 	switch {
 	case now.url == "":
 		return served{}, failure.NotPublished("it has no artifact yet; see its condition Ready")
-	case !isSHA256 || len(sum) != 64:
+	case !artifact.IsDigest(now.digest):
 		return served{}, failure.New(failure.ArtifactInvalid, "the digest of its artifact isn't one of SHA-256; see --artifact-digest-algo of Flux's controller")
 	}
-	now.version = versionOf(text("revision"), sum)
+	now.version = versionOf(text("revision"), now.digest)
 	return now, nil
 }
 
 // versionOf returns a revision with the beginning of the digest: Flux may make another artifact of a revision.
-func versionOf(revision, sum string) string {
-	const digits = 12
-	most := versions.MaxLength - digits - 1
-	return revision[:min(len(revision), most)] + "#" + sum[:digits]
+func versionOf(revision, digest string) string {
+	beginning := "#" + strings.TrimPrefix(digest, "sha256:")[:12]
+	return revision[:min(len(revision), versions.MaxLength-len(beginning))] + beginning
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/unpack"
 )
 
 // commitBytes holds the commits of some repositories, or of two very large ones.
@@ -49,16 +50,15 @@ func bytesOf(c commit.Read) int64 {
 type Content struct {
 	Repository
 	commits *Commits
-	// ask names a question as it is asked for the reference. Pick returns what is at a path of files.
-	ask  func(ctx context.Context, what string) answers.Question
-	pick func(ctx context.Context, files []artifact.File, path string) (artifact.Content, error)
+	opened  Opened
 }
 
+// Opened returns files as a bundle. The scope says who may have the same.
+type Opened func(ctx context.Context, scope, digest string, files []artifact.File) *unpack.Bundle
+
 // In returns what the reference means in a commit.
-func (c *Commits) In(
-	r reference.Reference, ask func(context.Context, string) answers.Question, pick func(context.Context, []artifact.File, string) (artifact.Content, error),
-) Content {
-	return Content{Repository{r.Chart.Git}, c, ask, pick}
+func (c *Commits) In(r reference.Reference, opened Opened) Content {
+	return Content{Repository{r.Chart.Git}, c, opened}
 }
 
 // Resolve returns the digest of the content, which had to be read.
@@ -93,7 +93,8 @@ func (i Content) commit(ctx context.Context, c *auth.Client) (commit.Read, error
 	if i.Commit == "" {
 		return commit.Read{}, failure.New(failure.ArtifactPending, "which commit is meant isn't found yet")
 	}
-	return i.commits.known.Ask(ctx, i.ask(ctx, "commit "+i.Commit+" of "+c.Ref.Source()), func(ctx context.Context) (commit.Read, error) {
+	q := answers.Question{Key: i.Commit + " of " + c.Ref.Source() + " as " + c.Credential.Fingerprint()}
+	return i.commits.known.Ask(ctx, q, func(ctx context.Context) (commit.Read, error) {
 		pack, err := i.Pack(ctx, c)
 		if err != nil {
 			return commit.Read{}, c.Explain(ctx, err)
@@ -118,7 +119,7 @@ func (i Content) read(ctx context.Context, c *auth.Client) (artifact.Content, er
 			return artifact.Content{}, failure.New(failure.ArtifactRefused, "entry %s: %s", failure.Quote(entry.Name), entry.Why)
 		}
 	}
-	return i.pick(ctx, is.Files, path)
+	return i.opened(ctx, c.Ref.Source(), "", is.Files).Content(path, c.Ref.Kind)
 }
 
 // within reports whether a name is a path, or below it.

@@ -52,15 +52,18 @@ func (h *overHTTP) send(method, to, text string) (io.Reader, *url.URL, error) {
 	if method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/x-"+service+"-request")
 	}
-	answer, from, err := h.client.Stream(request)
+	answer, err := h.client.Send(request)
 	if err != nil {
 		return nil, nil, err
 	}
-	if answer == nil {
+	h.open = append(h.open, answer.Body)
+	switch from := answer.Request.URL; answer.StatusCode {
+	case http.StatusOK:
+		return answer.Body, from, nil
+	case http.StatusNotFound:
 		return nil, nil, noRepository(from.Host)
 	}
-	h.open = append(h.open, answer)
-	return answer, from, nil
+	return nil, nil, auth.Unexpected(answer)
 }
 
 // Close implements server.

@@ -24,37 +24,28 @@ type Repository struct{ *addonsv1.GitSource }
 // Versions lists branches and tags with their commits, as in "heads/main@sha1:<hex>".
 func (r Repository) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
 	return ask(ctx, c, func(s server, first advertised) ([]string, error) {
-		names := first.names
 		if first.second {
 			answer, err := s.Command(listNames)
 			if err != nil {
 				return nil, err
 			}
-			if names, err = readNames(answer); err != nil {
+			if first, err = readAdvertised(answer); err != nil {
 				return nil, err
 			}
 		}
-		return versionsOf(names), nil
+		return versionsOf(first.names), nil
 	})
 }
 
 // versionsOf leaves out what is neither a branch nor a tag, or too long.
 func versionsOf(names []ref) []string {
 	var found []string
-	at := map[string]int{}
 	for _, is := range names {
-		name := strings.TrimSuffix(is.name, "^{}") // the line after that of the tag
-		short, ok := strings.CutPrefix(name, "refs/")
+		short := strings.TrimPrefix(is.name, "refs/")
 		version := short + addonsv1.GitCommit + is.commit
-		if !ok || !strings.HasPrefix(short, addonsv1.GitBranches) && !strings.HasPrefix(short, addonsv1.GitTags) || len(version) > versions.MaxLength {
-			continue
+		if (strings.HasPrefix(short, addonsv1.GitBranches) || strings.HasPrefix(short, addonsv1.GitTags)) && len(version) <= versions.MaxLength {
+			found = append(found, version)
 		}
-		if before, known := at[name]; known {
-			found[before] = version
-			continue
-		}
-		at[name] = len(found)
-		found = append(found, version)
 	}
 	return found
 }
@@ -85,7 +76,10 @@ func ask[T any](ctx context.Context, c *auth.Client, call func(server, advertise
 	if err != nil {
 		return answer, err
 	}
-	first, err := readAdvertisement(said)
+	first, err := readAdvertised(said)
+	if errors.Is(err, io.EOF) { // SSH has the reason elsewhere
+		err = errRefused
+	}
 	if err == nil {
 		answer, err = call(to, first)
 	}
@@ -111,7 +105,7 @@ func explain(ctx context.Context, c *auth.Client, err error) error {
 	switch {
 	case err == nil, told, egress.Explain(ctx, host, err) != nil:
 		return err
-	case errors.Is(err, errSilent), errors.Is(err, errRefused):
+	case errors.Is(err, errRefused):
 		return noRepository(host)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return brokeOff(host)

@@ -22,11 +22,10 @@ type overSSH struct {
 	client *ssh.Client
 	stdin  io.Writer
 	stdout io.ReadCloser
-	end    func() bool // of the watch on the question's context
 }
 
-// dial connects to a server as the credential says, and starts its process.
-func dial(ctx context.Context, c *auth.Client, at *url.URL) (_ *overSSH, err error) {
+// dial connects to a server as the credential says, and starts its process. The connection ends with ctx at the latest.
+func dial(ctx context.Context, c *auth.Client, at *url.URL) (*overSSH, error) {
 	host := net.JoinHostPort(at.Hostname(), cmp.Or(at.Port(), "22"))
 	known, err := knownHosts(c.Credential.KnownHosts, host)
 	if err != nil {
@@ -40,13 +39,6 @@ func dial(ctx context.Context, c *auth.Client, at *url.URL) (_ *overSSH, err err
 	if err != nil {
 		return nil, err
 	}
-	s := &overSSH{end: context.AfterFunc(ctx, func() { auth.Release(connection) })}
-	defer func() {
-		if err != nil {
-			s.end()
-			auth.Release(connection)
-		}
-	}()
 	over, channels, requests, err := ssh.NewClientConn(connection, host, &ssh.ClientConfig{
 		User: cmp.Or(at.User.Username(), "git"), Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)},
 		HostKeyCallback: known.check, HostKeyAlgorithms: known.algorithms(),
@@ -54,7 +46,7 @@ func dial(ctx context.Context, c *auth.Client, at *url.URL) (_ *overSSH, err err
 	if err != nil {
 		return nil, handshakeError(c, host, err)
 	}
-	s.client = ssh.NewClient(over, channels, requests)
+	s := &overSSH{client: ssh.NewClient(over, channels, requests)}
 	session, err := s.client.NewSession()
 	if err != nil {
 		return nil, err
@@ -64,20 +56,14 @@ func dial(ctx context.Context, c *auth.Client, at *url.URL) (_ *overSSH, err err
 	if err != nil {
 		return nil, err
 	}
+	s.stdout = c.Count(ctx, stdout)
 	if s.stdin, err = session.StdinPipe(); err != nil {
 		return nil, err
 	}
-	s.stdout = c.Count(ctx, closing{stdout, connection})
 	if err := session.Start(service + " '" + at.Path + "'"); err != nil { // the API lets no quote pass
 		return nil, noRepository(host)
 	}
 	return s, nil
-}
-
-// closing is what a process writes, whose end is that of the connection.
-type closing struct {
-	io.Reader
-	io.Closer
 }
 
 // identity returns the private key that the server is shown.
@@ -121,7 +107,6 @@ func (s *overSSH) Command(text string) (io.Reader, error) {
 
 // Close implements server.
 func (s *overSSH) Close() {
-	s.end()
 	auth.Release(s.stdout)
 	auth.Release(s.client)
 }

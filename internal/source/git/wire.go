@@ -37,27 +37,17 @@ const (
 // packet returns a text as it is sent.
 func packet(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 
-// errSilent is the end of an answer before it began.
-var errSilent = errors.New("the answer is empty")
-
 // packets reads an answer.
-type packets struct {
-	*bufio.Reader
-	began bool
-}
+type packets struct{ *bufio.Reader }
 
-func packetsOf(from io.Reader) *packets { return &packets{Reader: bufio.NewReader(from)} }
+func packetsOf(from io.Reader) packets { return packets{bufio.NewReader(from)} }
 
 // next returns the text of the next packet; false if that has none. A packet with an error ends the answer.
-func (p *packets) next() (text []byte, ok bool, err error) {
+func (p packets) next() (text []byte, ok bool, err error) {
 	var head [4]byte
 	if _, err := io.ReadFull(p, head[:]); err != nil {
-		if !p.began && errors.Is(err, io.EOF) {
-			return nil, false, errSilent
-		}
 		return nil, false, err
 	}
-	p.began = true
 	size, err := strconv.ParseUint(string(head[:]), 16, 16)
 	if err != nil || size == 3 {
 		return nil, false, noGit()
@@ -82,10 +72,10 @@ func noGit() error {
 	return failure.New(failure.SourceUnavailable, "what answers isn't a Git server; correct git.url")
 }
 
-// advertised is what a server says first.
+// advertised is what a server says of itself and its repository.
 type advertised struct {
-	second bool  // it speaks version 2
-	names  []ref // of version 0
+	second bool // it speaks version 2, and tells names when it is asked for them
+	names  []ref
 }
 
 // ref is a name with its commit.
@@ -93,29 +83,34 @@ type ref struct{ name, commit string }
 
 var isCommit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// readAdvertisement reads a server's first answer. Over HTTP, the name of the service comes before it.
-func readAdvertisement(from io.Reader) (advertised, error) {
+// readAdvertised reads an answer with names, or with what the server can. Over HTTP, the name of the service comes before the first.
+func readAdvertised(from io.Reader) (advertised, error) {
 	p := packetsOf(from)
 	var found advertised
-	text, ok, err := p.next()
-	if bytes.HasPrefix(text, []byte("# service=")) {
-		if _, _, err = p.next(); err == nil {
-			text, ok, err = p.next()
+	for {
+		text, ok, err := p.next()
+		if err != nil || !ok {
+			return found, err
 		}
-	}
-	for found.second = strings.TrimSpace(string(text)) == "version 2"; ok && err == nil; text, ok, err = p.next() {
-		if strings.HasPrefix(string(text), "object-format=sha256") {
+		line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\x00") // before capabilities
+		switch name, is := refOf(line); {
+		case strings.HasPrefix(line, "# service="):
+			if _, _, err := p.next(); err != nil {
+				return found, err
+			}
+		case line == "version 2":
+			found.second = true
+		case line == "object-format=sha256":
 			return found, failure.New(failure.ArtifactInvalid, "the repository names its commits by SHA-256, which isn't supported; use one that names them by SHA-1")
-		}
-		line, _, _ := strings.Cut(string(text), "\x00") // before capabilities
-		if name, ok := refOf(line); ok && !found.second {
+		case is && strings.HasSuffix(name.name, "^{}") && len(found.names) > 0: // the commit of the tag in the line before
+			found.names[len(found.names)-1].commit = name.commit
+		case is:
 			found.names = append(found.names, name)
 		}
 		if len(found.names) > maxNames {
 			return found, failure.TooMany("names of the repository", maxNames)
 		}
 	}
-	return found, err
 }
 
 // maxNames of branches and tags, and of all else in version 0.
@@ -124,28 +119,10 @@ const maxNames = 200_000
 // listNames is the command of version 2 that asks for branches and tags.
 var listNames = packet("command=ls-refs\n") + delimiter + packet("peel\n") + packet("ref-prefix refs/heads/\n") + packet("ref-prefix refs/tags/\n") + flush
 
-// readNames reads the answer to listNames.
-func readNames(from io.Reader) (names []ref, err error) {
-	p := packetsOf(from)
-	for {
-		text, ok, err := p.next()
-		if err != nil || !ok {
-			return names, err
-		}
-		name, ok := refOf(string(text))
-		if !ok {
-			return nil, noGit()
-		}
-		if names = append(names, name); len(names) > maxNames {
-			return nil, failure.TooMany("names of the repository", maxNames)
-		}
-	}
-}
-
 // refOf reads the line of a name. A tag with a text of its own has the commit elsewhere: in a further field, or in version 0
 // in a further line.
 func refOf(line string) (ref, bool) {
-	commit, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	commit, rest, _ := strings.Cut(line, " ")
 	name, attributes, _ := strings.Cut(rest, " ")
 	if _, peeled, is := strings.Cut(attributes, "peeled:"); is {
 		commit, _, _ = strings.Cut(peeled, " ")
