@@ -45,7 +45,10 @@ func (s *Store) makeRoom(bytes, limit int64) error {
 		files = append(files, info)
 		taken += info.Size()
 	}
-	defer func() { bytesKept.Set(float64(taken)) }()
+	defer func() {
+		bytesKept.Set(float64(taken))
+		s.looked, s.taken, s.count = now, taken, len(files)
+	}()
 	if limit == 0 {
 		limit = taken / 2
 	}

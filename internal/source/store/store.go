@@ -33,6 +33,8 @@ const (
 	layout = "v2"
 	// touchEvery saves writes: that often a file's time says that it is in use.
 	touchEvery = time.Minute
+	// lookEvery is how often a write looks at what the directory has: other replicas write, too, and people delete.
+	lookEvery = time.Minute
 )
 
 // Options of New.
@@ -58,6 +60,10 @@ type Store struct {
 
 	mu     sync.Mutex // of writes
 	failed bool
+	// looked is when the directory was looked at. Taken and count are the bytes and files that it had, with those written since.
+	looked time.Time
+	taken  int64
+	count  int
 }
 
 // New returns the store in a directory.
@@ -116,8 +122,11 @@ func (s *Store) Put(scope, digest string, data []byte) {
 }
 
 func (s *Store) write(path string, data []byte) error {
-	if err := s.makeRoom(int64(len(data)), s.bytes); err != nil {
-		return err
+	full := s.taken+int64(len(data)) > s.bytes || s.count >= maxFiles
+	if full || s.clock.Now().Sub(s.looked).Abs() > lookEvery {
+		if err := s.makeRoom(int64(len(data)), s.bytes); err != nil {
+			return err
+		}
 	}
 	unfinished := path + temporary + utilrand.String(8)
 	err := writeSynced(unfinished, data)
@@ -129,6 +138,8 @@ func (s *Store) write(path string, data []byte) error {
 		return errors.Join(err, os.RemoveAll(unfinished), os.RemoveAll(path)) // a directory may be in its place
 	}
 	bytesKept.Add(float64(len(data)))
+	s.taken += int64(len(data))
+	s.count++
 	return nil
 }
 

@@ -268,3 +268,18 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestFewLooksAtTheDirectory leaves a file that a crash left behind until a minute is over: a look takes as long as there are files.
+func TestFewLooksAtTheDirectory(t *testing.T) {
+	w := newWorld(t)
+	s := w.process(1 << 20)
+	put(s, archive("a", 10))
+	torn := w.only(t) + ".new-abcdefgh"
+	must.Succeed(t, os.WriteFile(torn, nil, 0o600))
+	must.Succeed(t, os.Chtimes(torn, w.clock.Now().Add(-time.Hour), w.clock.Now().Add(-time.Hour)))
+	put(s, archive("b", 10))
+	must.Equal(t, 3, len(w.files(t)), "files")
+	w.clock.Step(2 * time.Minute)
+	put(s, archive("c", 10))
+	must.Equal(t, 3, len(w.files(t)), "files, without the one that was left behind")
+}
