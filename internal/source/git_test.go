@@ -180,6 +180,9 @@ func TestGitOfManyAddons(t *testing.T) {
 		clock.Step(10 * time.Minute)
 		repository.Commit(map[string]string{"README.md": "changed"})
 	}
+	inCache, err := filepath.Glob(filepath.Join(kept, "*", "*"))
+	must.Succeed(t, err)
+	must.Equal(t, addons, len(inCache), "files in the cache: what the second commit didn't change is there once")
 	server.Close()
 	restarted, _ := remoteSources(t, source.Options{CredentialsDir: gitAccess(t, server), Store: storeAt(kept)})
 	for _, ref := range pinned {

@@ -72,8 +72,8 @@ func (a *Access) Identity(ctx context.Context, ref reference.Reference) (identit
 	if ref.Traits().Releases { // only the release itself tells that a digest is of its version
 		scope += " release " + ref.Chart.Version
 	}
-	if ref.Traits().Commits { // only the commit tells that a digest is of its path
-		scope = ref.WithDigest("").String()
+	if ref.Traits().Commits { // what a commit doesn't change at a path stays
+		scope = ref.WithVersion("").String()
 	}
 	if ref.SecretRef() == nil {
 		own, err := a.credential(ctx, ref)

@@ -11,6 +11,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -101,10 +102,15 @@ func (s *Store) Get(scope, digest string) ([]byte, bool) {
 		return nil, false
 	}
 	lookups.WithLabelValues("hit").Inc()
+	s.touch(path)
+	return data, true
+}
+
+// touch notes that a file is used.
+func (s *Store) touch(path string) {
 	if info, err := os.Stat(path); err == nil && s.clock.Now().Sub(info.ModTime()).Abs() > touchEvery {
 		_ = os.Chtimes(path, s.clock.Now(), s.clock.Now()) // on a read-only disk its age doesn't matter
 	}
-	return data, true
 }
 
 // Put keeps content, which has to have the digest, for the scope.
@@ -112,11 +118,16 @@ func (s *Store) Put(scope, digest string, data []byte) {
 	if s == nil || scope == "" || int64(len(data)) > s.bytes {
 		return
 	}
+	path := s.path(scope, digest)
+	if kept, err := os.ReadFile(path); err == nil && bytes.Equal(kept, data) {
+		s.touch(path)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.write(s.path(scope, digest), data)
+	err := s.write(path, data)
 	if err != nil { // the directory was removed, or its disk is full of less than it may have
-		err = errors.Join(os.MkdirAll(s.directory, 0o700), s.makeRoom(0, 0), s.write(s.path(scope, digest), data))
+		err = errors.Join(os.MkdirAll(s.directory, 0o700), s.makeRoom(0, 0), s.write(path, data))
 	}
 	s.report(err)
 }
