@@ -29,9 +29,3 @@ type FluxSource struct {
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	Digest string `json:"digest,omitempty"`
 }
-
-// Pin names the artifact of a version in the place of the newest.
-func (f *FluxSource) Pin(version, digest string) { f.Revision, f.Digest = version, digest }
-
-// Version returns the revision that is named, "" for none.
-func (f *FluxSource) Version() string { return f.Revision }

@@ -85,10 +85,10 @@ func (g *GitSource) Version() string {
 	return GitCommit[1:] + g.Commit
 }
 
-// Pin names the commit of a version in the place of what is followed.
-func (g *GitSource) Pin(version, digest string) {
+// Pin names the commit of a version in the place of what is followed, without a digest.
+func (g *GitSource) Pin(version string) {
 	name, commit, _ := strings.Cut(version, GitCommit)
-	g.Branch, g.Tag, g.Semver, g.Commit, g.Digest = "", "", "", commit, digest
+	g.Branch, g.Tag, g.Semver, g.Commit, g.Digest = "", "", "", commit, ""
 	if branch, ok := strings.CutPrefix(name, GitBranches); ok {
 		g.Branch = branch
 		return

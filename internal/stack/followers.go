@@ -5,13 +5,13 @@ package stack
 import (
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -26,13 +26,9 @@ type Follower struct {
 	Line versions.Line
 
 	kind    string // the field with the source
-	version *string
-	// digest is the field that names the content, nil if there are no versions. As version does, it points into the spec.
-	digest *string
-	named  named // nil of sources with a field for the version; else that is a copy
-	// identity is of what has the versions.
-	identity string
-	path     *field.Path // of the source
+	version *string // in the spec, or a copy of what the source itself names
+	source  reference.Followed
+	path    *field.Path // of the source
 }
 
 // Followers returns what of the spec follows versions, the bundle first.
@@ -53,7 +49,7 @@ func sourcesOf(spec *addonsv1.AddonStackSpec) []Follower {
 	path := field.NewPath("spec")
 	if bundle := spec.Source; bundle != nil {
 		f := Follower{Name: addonsv1.FollowedSource, Bundle: bundle, path: path.Child("source")}
-		all = append(all, f.from("source", &bundle.Version, bundle.OCI, nil, bundle.GitHub, bundle.Git, bundle.Flux))
+		all = append(all, f.from("source", &bundle.Version, reference.BundleOf("", bundle)))
 	}
 	for i := range spec.Addons {
 		f := sourceOf(&spec.Addons[i])
@@ -68,52 +64,27 @@ func sourceOf(addon *addonsv1.Addon) Follower {
 	f := Follower{Name: addon.Name, Addon: addon}
 	switch chart, k, m := &addon.Chart, addon.Kustomization, addon.Manifests; {
 	case k != nil:
-		return f.from("kustomization", &k.Version, k.OCI, nil, k.GitHub, k.Git, k.Flux)
+		return f.from("kustomization", &k.Version, reference.KustomizationOf("", k))
 	case m != nil:
-		return f.from("manifests", &m.Version, m.OCI, nil, m.GitHub, m.Git, m.Flux)
+		return f.from("manifests", &m.Version, reference.ManifestsOf("", m))
 	default:
-		return f.from(kindChart, &chart.Version, chart.OCI, chart.Helm, chart.GitHub, chart.Git, chart.Flux)
+		return f.from(kindChart, &chart.Version, reference.ChartOf("", *chart))
 	}
 }
 
 const kindChart = "chart"
 
-// from returns the follower with the field that its source is in. The source is one that has versions, or none.
-func (f Follower) from(
-	kind string, version *string, oci *addonsv1.OCISource, helm *addonsv1.HelmSource, github *addonsv1.GitHubSource, git *addonsv1.GitSource,
-	flux *addonsv1.FluxSource,
-) Follower {
-	f.kind, f.version = kind, version
-	switch {
-	case oci != nil:
-		f.digest, f.identity = &oci.Digest, kind+" "+oci.URL
-	case helm != nil:
-		f.digest, f.identity = &helm.Digest, kind+" "+helm.URL+" "+helm.Chart
-	case github != nil:
-		f.digest = &github.Digest
-		f.identity = strings.Join([]string{kind, github.URL, github.APIURL, github.TagPrefix, github.Asset}, " ")
-	case git != nil:
-		f.named, f.digest, f.identity = git, &git.Digest, kind+" "+git.URL+" "+git.Path
-	case flux != nil:
-		f.named, f.digest, f.identity = flux, &flux.Digest, kind+" "+flux.Kind+" "+flux.Name
-	}
-	if f.named != nil {
-		f.version = new(f.named.Version())
+// from returns the follower with the field that its source is in.
+func (f Follower) from(kind string, version *string, ref reference.Reference) Follower {
+	f.kind, f.version, f.source = kind, version, ref.Followed()
+	if f.source.Version != nil {
+		f.version = new(f.source.Version())
 	}
 	return f
 }
 
 // IsWatched reports whether a watch tells of its versions: to ask for them costs nothing.
-func (f Follower) IsWatched() bool {
-	_, is := f.named.(*addonsv1.FluxSource)
-	return is
-}
-
-// named is a source whose version is no field of its own.
-type named interface {
-	Version() string
-	Pin(version, digest string)
-}
+func (f Follower) IsWatched() bool { return f.source.IsWatched }
 
 // String names it in messages.
 func (f Follower) String() string {
@@ -128,13 +99,15 @@ func (f Follower) String() string {
 // A chart has semantic versions, and all that isn't one is a range. Whatever else is
 // published has any tags, so a range has to look like one.
 func (f Follower) line() (versions.Line, error) {
-	if f.digest == nil {
+	if f.source.Of == "" {
 		return nil, nil
 	}
 	version := *f.version
 	switch {
-	case f.named != nil:
-		return lineOf(f.named)
+	case f.source.Line != nil && version != "":
+		return nil, nil
+	case f.source.Line != nil:
+		return f.source.Line()
 	case f.Bundle != nil && f.Bundle.ClusterStack != "":
 		return clusterstack.ParseChannel(f.Bundle.ClusterStack, f.Bundle.Channel)
 	case version == "", versions.IsExact(version), f.kind != kindChart && !versions.IsRange(version):
@@ -143,30 +116,13 @@ func (f Follower) line() (versions.Line, error) {
 	return versions.ParseRange(version)
 }
 
-// lineOf returns the line that a source follows, nil if it names a version.
-func lineOf(source named) (versions.Line, error) {
-	git, _ := source.(*addonsv1.GitSource)
-	switch {
-	case source.Version() != "":
-		return nil, nil
-	case git == nil:
-		return versions.Latest{What: "artifact of Flux"}, nil
-	case git.Semver != "":
-		tags, err := versions.ParseRange(git.Semver)
-		return versions.Within{Line: tags, Before: addonsv1.GitTags, After: addonsv1.GitCommit}, err
-	case git.Tag != "":
-		return versions.Latest{What: "tag " + git.Tag, Prefix: addonsv1.GitTags + git.Tag + addonsv1.GitCommit, Fixed: true}, nil
-	}
-	return versions.Latest{What: "branch " + git.Branch, Prefix: addonsv1.GitBranches + git.Branch + addonsv1.GitCommit}, nil
-}
-
 // pin names one version, and takes out what says how it is found.
 func (f Follower) pin(pin Pin) {
-	if f.named != nil {
-		f.named.Pin(pin.Version, pin.Digest)
-		return
+	*f.version = pin.Version
+	if f.source.Pin != nil {
+		f.source.Pin(pin.Version)
 	}
-	*f.version, *f.digest = pin.Version, pin.Digest
+	*f.source.Digest = pin.Digest
 	if f.Bundle != nil {
 		f.Bundle.ClusterStack, f.Bundle.Channel = "", ""
 	}
@@ -206,8 +162,8 @@ func Warnings(spec *addonsv1.AddonStackSpec) (all []string) {
 	}
 	for _, source := range sourcesOf(spec) {
 		line, err := source.line()
-		version, digest := *source.version, source.digest
-		if line != nil || err != nil || source.named != nil || digest == nil || *digest != "" || version == "" || versions.IsExact(version) {
+		version, at := *source.version, source.source
+		if line != nil || err != nil || at.Pin != nil || at.Of == "" || *at.Digest != "" || version == "" || versions.IsExact(version) {
 			continue
 		}
 		all = append(all, fmt.Sprintf("%s: %q names a tag that may be moved while it is rolled out, and later waves would get other content. Name a digest, a range or an exact version",

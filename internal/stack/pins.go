@@ -24,8 +24,8 @@ func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
 	pins := Pins{}
 	for _, follower := range Followers(spec) {
 		was, found := previous[follower.Name]
-		if found && was.identity == follower.identity && follower.Line.Allows(*was.version) {
-			pins[follower.Name] = Pin{Version: *was.version, Digest: *was.digest}
+		if found && was.kind == follower.kind && was.source.Of == follower.source.Of && follower.Line.Allows(*was.version) {
+			pins[follower.Name] = Pin{Version: *was.version, Digest: *was.source.Digest}
 		}
 	}
 	return pins

@@ -122,7 +122,7 @@ func (p *problems) checkVersion(of Follower) {
 	switch {
 	case err != nil:
 		p.add(addonsv1.InvalidVersionReason, of.path.Child(name), value, err.Error())
-	case line != nil && *of.digest != "":
+	case line != nil && *of.source.Digest != "":
 		p.add(addonsv1.InvalidVersionReason, of.path.Child(name), value, "a digest is that of one version; name it, or take the digest out")
 	}
 }

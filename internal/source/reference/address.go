@@ -38,8 +38,8 @@ func (r Reference) WithDigest(digest string) Reference {
 // WithVersion returns the reference with this version in its field, or fields.
 func (r Reference) WithVersion(version string) Reference {
 	r.Chart = *r.Chart.DeepCopy()
-	if at := r.remote(); at.pin != nil {
-		at.pin(version)
+	if at := r.remote(); at.followed.Pin != nil {
+		at.followed.Pin(version)
 	} else {
 		r.Chart.Version = version
 	}

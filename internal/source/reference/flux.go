@@ -2,7 +2,10 @@
 
 package reference
 
-import addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+import (
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/versions"
+)
 
 // fluxKind has no host that credentials are for: the object says where its artifact is, and source-controller wants none.
 func fluxKind(c addonsv1.ChartSource) remote {
@@ -13,7 +16,10 @@ func fluxKind(c addonsv1.ChartSource) remote {
 	return remote{
 		Traits: Traits{InCluster: true},
 		name:   "flux", plainHTTP: new(true), digest: &at.Digest,
-		pin:    func(version string) { at.Pin(version, "") },
+		followed: Followed{
+			Of: at.Kind + " " + at.Name, Version: func() string { return at.Revision }, Pin: func(version string) { at.Revision, at.Digest = version, "" },
+			Line: func() (versions.Line, error) { return versions.Latest{What: "artifact of Flux"}, nil },
+		},
 		forAll: func() { at.Revision = "" },
 		address: func(string) string {
 			address := at.Kind + " " + at.Name

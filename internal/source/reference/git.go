@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 func gitKind(c addonsv1.ChartSource) remote {
@@ -17,8 +18,8 @@ func gitKind(c addonsv1.ChartSource) remote {
 	return remote{
 		Traits: Traits{Commits: true},
 		name:   "git", url: at.URL, secret: at.SecretRef, plainHTTP: at.PlainHTTP, digest: &at.Digest,
-		pin:    func(version string) { at.Pin(version, "") },
-		forAll: func() { at.Branch, at.Tag, at.Semver, at.Commit, at.Path = "", "", "", "", "" },
+		followed: Followed{Of: at.URL + " " + at.Path, Version: at.Version, Pin: at.Pin, Line: func() (versions.Line, error) { return lineOf(at) }},
+		forAll:   func() { at.Branch, at.Tag, at.Semver, at.Commit, at.Path = "", "", "", "", "" },
 		base: func() *url.URL {
 			base := parsed(at.URL)
 			base.User = nil
@@ -35,4 +36,16 @@ func gitKind(c addonsv1.ChartSource) remote {
 			return address
 		},
 	}
+}
+
+// lineOf returns the line of commits that a repository's branch, tag or range of tags has.
+func lineOf(at *addonsv1.GitSource) (versions.Line, error) {
+	switch {
+	case at.Semver != "":
+		tags, err := versions.ParseRange(at.Semver)
+		return versions.Within{Line: tags, Before: addonsv1.GitTags, After: addonsv1.GitCommit}, err
+	case at.Tag != "":
+		return versions.Latest{What: "tag " + at.Tag, Prefix: addonsv1.GitTags + at.Tag + addonsv1.GitCommit, Fixed: true}, nil
+	}
+	return versions.Latest{What: "branch " + at.Branch, Prefix: addonsv1.GitBranches + at.Branch + addonsv1.GitCommit}, nil
 }

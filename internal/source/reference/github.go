@@ -27,9 +27,10 @@ func githubKind(c addonsv1.ChartSource) remote {
 		Traits: Traits{Releases: true, Provenance: true},
 		name:   "github", url: at.URL, by: at.APIURL, secret: at.SecretRef, plainHTTP: at.PlainHTTP, digest: &at.Digest,
 		tagPrefix: at.TagPrefix, archive: AssetPattern(at),
-		base: func() *url.URL { return apiOf(at) },
-		path: func() string { return RepositoryOf(at) },
-		host: func() string { return repositoryHost(at) },
+		followed: Followed{Of: strings.Join([]string{at.URL, at.APIURL, at.TagPrefix, at.Asset}, " ")},
+		base:     func() *url.URL { return apiOf(at) },
+		path:     func() string { return RepositoryOf(at) },
+		host:     func() string { return repositoryHost(at) },
 		address: func(version string) string {
 			address := at.URL
 			if version != "" {

@@ -11,6 +11,7 @@ import (
 	"oras.land/oras-go/v2/registry"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 // OCIScheme starts the addresses of registries.
@@ -36,16 +37,38 @@ type remote struct {
 	base func() *url.URL
 	path func() string
 	// host returns the one that people know the source by, nil for that of base.
-	host func() string
-	// pin writes a version, nil for the field of that name. ForAll takes out what of a repository is meant, if all that is in one
-	// has one list of versions; nil if it hasn't. Both change the source that the remote is of.
-	pin    func(version string)
+	host     func() string
+	followed Followed
+	// forAll takes out what of a repository is meant, if all that is in one has one list of versions; nil if it hasn't. It changes
+	// the source that the remote is of.
 	forAll func()
 	// tagPrefix is what tags have before the version.
 	tagPrefix string
 	// chart is the name that the address has for a chart, "" for any. Archive is the pattern of the name of its archive,
 	// "" if that has chart and version.
 	chart, archive string
+}
+
+// Followed is how a source's versions are followed. All of it is about the object that the reference was made of.
+type Followed struct {
+	// Of is what has versions, "" if there are none.
+	Of string
+	// Digest is the field that names the content of a version.
+	Digest *string
+	// Version returns the one that the source names, "" for none, Pin has it name one, and Line returns the line of versions that it
+	// follows otherwise. They are nil for the fields beside the source.
+	Version func() string
+	Pin     func(version string)
+	Line    func() (versions.Line, error)
+	// IsWatched says that a watch tells of versions: to ask for them costs nothing.
+	IsWatched bool
+}
+
+// Followed returns how the versions of the reference's source are followed.
+func (r Reference) Followed() Followed {
+	at := r.remote()
+	at.followed.Digest, at.followed.IsWatched = at.digest, at.InCluster
+	return at.followed
 }
 
 // Traits are by what kinds of sources differ, for those who ask them.
@@ -92,6 +115,7 @@ func ociKind(c addonsv1.ChartSource) remote {
 	return remote{
 		Traits: Traits{Registry: true, Provenance: true},
 		name:   "oci", url: at.URL, secret: at.SecretRef, plainHTTP: at.PlainHTTP, digest: &at.Digest, chart: path.Base(at.URL),
+		followed: Followed{Of: at.URL},
 		address: func(version string) string {
 			if version == "" || at.Digest != "" {
 				return at.URL
@@ -120,6 +144,7 @@ func helmKind(c addonsv1.ChartSource) remote {
 	return remote{
 		Traits: Traits{Provenance: true},
 		name:   "helm", url: at.URL, secret: at.SecretRef, plainHTTP: at.PlainHTTP, digest: &at.Digest, chart: at.Chart,
+		followed: Followed{Of: at.URL + " " + at.Chart},
 		address: func(version string) string {
 			address := strings.TrimSuffix(at.URL, "/") + "/" + at.Chart
 			if version != "" {
