@@ -2,8 +2,8 @@
 
 package v1beta1
 
-// BundleSource is a bundle: an artifact that holds the charts of a stack. Exactly
-// one of path, configMap, secret, oci, http, github, git and flux is set.
+// BundleSource is a bundle: an artifact that holds the charts of a stack. Exactly one
+// of the places of [ArtifactSource] is set.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.clusterStack) || has(self.oci) || has(self.github)",message="clusterStack is for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.clusterStack) || has(self.oci.digest)",message="oci needs version (the tag), clusterStack or oci.digest"
