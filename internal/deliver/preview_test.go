@@ -36,7 +36,7 @@ func (e *env) preview(want deliver.Desired) plan.Addon {
 	e.t.Helper()
 	want.Proof = e.proofs.of(want.Release)
 	e.meter.reset()
-	a, err := e.d.Preview(e.ctx, e.target, want, preview.NewComing())
+	a, err := e.d.Preview(e.ctx, e.target, want, preview.NewComing(nil))
 	e.Expect(err).NotTo(HaveOccurred())
 	e.expectWrites(0, "a plan")
 	return a

@@ -116,7 +116,7 @@ func TestPlanHoldsNothing(t *testing.T) {
 	}
 	done := make(chan plan.Addon)
 	go func() {
-		a, _ := e.d.Preview(e.ctx, e.target, planned, preview.NewComing())
+		a, _ := e.d.Preview(e.ctx, e.target, planned, preview.NewComing(nil))
 		done <- a
 	}()
 	<-hangs

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
@@ -68,11 +67,8 @@ func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd 
 
 // compare returns what would become of an object that is there.
 func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstructured.Unstructured, crd bool) (plan.Change, error) {
-	key, m := record.KeyOf(o), metadataOf(live)
-	entry, known := p.entries[key]
-	if !known {
-		entry = record.EntryOf(o)
-	}
+	key, m := record.KeyOf(o), meta.AsPartialObjectMetadata(live)
+	entry := p.entries[key]
 	o, _, err := p.Applier.WithoutIgnored(ctx, o, entry, p.Ignore)
 	if err != nil {
 		return p.failed(c, key, err)
@@ -119,21 +115,19 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 func (p *Previewer) fields(o, live, applied *unstructured.Unstructured) []plan.Field {
 	show := o.GroupVersionKind().GroupKind() != object.SecretKind && !p.Conceals
 	secrets, was := p.Hidden.All(), p.before[record.KeyOf(o)]
-	own, others := drift.AlteredBy(live, applied, p.Applier.Scope.Manager())
-	fields := make([]plan.Field, 0, len(own)+len(others))
-	for _, a := range own {
-		cause := plan.ByManifest
-		if was != nil && reflect.DeepEqual(drift.ValueAt(was.Object, a.Path), drift.ValueAt(o.Object, a.Path)) {
-			cause = plan.ByDrift
+	var fields []plan.Field
+	for _, a := range drift.AlteredBy(live, applied, p.Applier.Scope.Manager()) {
+		f := plan.FieldOf(a.Path.String(), plan.ByManifest, a.Before, a.After, show && !a.ByServer, secrets)
+		switch {
+		case a.ByServer:
+			f.Cause = plan.ByServer
+		case was != nil && reflect.DeepEqual(drift.ValueAt(was.Object, a.Path), drift.ValueAt(o.Object, a.Path)):
+			f.Cause = plan.ByDrift
 		}
-		f := plan.FieldOf(a.Path.String(), cause, a.Before, a.After, show, secrets)
 		if !a.Owned && f.Old != "" {
 			f.Old = plan.Hidden
 		}
 		fields = append(fields, f)
-	}
-	for _, a := range others {
-		fields = append(fields, plan.FieldOf(a.Path.String(), plan.ByServer, a.Before, a.After, false, nil))
 	}
 	return fields
 }
@@ -172,9 +166,3 @@ func (p *Previewer) isAggregated(ctx context.Context, o *unstructured.Unstructur
 }
 
 func isOfSpec(f plan.Field) bool { return strings.HasPrefix(f.Path, ".spec.") }
-
-func metadataOf(o *unstructured.Unstructured) *metav1.PartialObjectMetadata {
-	m := meta.AsPartialObjectMetadata(o)
-	m.SetGroupVersionKind(o.GroupVersionKind())
-	return m
-}

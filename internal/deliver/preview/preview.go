@@ -18,11 +18,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/claim"
 	"github.com/cluster-chandler/chandler/internal/deliver/hidden"
+	"github.com/cluster-chandler/chandler/internal/deliver/install"
 	"github.com/cluster-chandler/chandler/internal/deliver/keep"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/deliver/revision"
-	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/plan"
 )
 
@@ -35,9 +35,9 @@ type Coming struct {
 	Free sets.Set[record.ObjectKey]
 }
 
-// NewComing returns none.
-func NewComing() *Coming {
-	return &Coming{Kinds: sets.New[schema.GroupKind](), Namespaces: sets.New[string]()}
+// NewComing returns no kinds and namespaces, and objects that are free.
+func NewComing(free sets.Set[record.ObjectKey]) *Coming {
+	return &Coming{Kinds: sets.New[schema.GroupKind](), Namespaces: sets.New[string](), Free: free}
 }
 
 // Previewer finds out what would become of the objects of an add-on.
@@ -47,19 +47,14 @@ type Previewer struct {
 	Claimer *claim.Claimer
 	Keeper  *keep.Keeper
 	Hidden  *hidden.Secrets
-	// Ignore are rules for what other managers own.
-	Ignore drift.Rules
-	// Seen returns the fields of an object that the add-on owns, as a watch shows them; false if they aren't known.
-	Seen func(record.ObjectKey) (drift.Fields, bool)
-	// Recreate makes objects again of which a field is to change that can't be changed.
-	Recreate bool
+	install.Policy
 	// Conceals has no value of a field shown.
 	Conceals bool
 	Coming   *Coming
 
 	there      sync.Map                                        // types.UID of each object that the revision has
 	aggregated sync.Map                                        // schema.GroupVersion to whether another API server than the cluster's own has the kinds
-	entries    map[record.ObjectKey]record.Entry               // of the inventory
+	entries    map[record.ObjectKey]record.Entry               // of the inventory and the revision
 	before     map[record.ObjectKey]*unstructured.Unstructured // manifests of the revision before
 	unchanged  map[record.ObjectKey]record.Entry               // objects that the deployed revision has just so
 }
@@ -68,7 +63,7 @@ type Previewer struct {
 // cluster can't be asked about objects that need them.
 func (p *Previewer) Objects(ctx context.Context, made *revision.Made) ([]plan.Change, error) {
 	p.entries, p.before, p.unchanged = map[record.ObjectKey]record.Entry{}, record.ByKey(made.Previous), made.Unchanged
-	for _, e := range made.Inventory {
+	for _, e := range record.Union(made.Inventory, object.EntriesOf(made.CRDs, made.Objects)) {
 		p.entries[e.Key()] = e
 	}
 	var first, rest []*unstructured.Unstructured
@@ -144,13 +139,11 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 	case err != nil:
 		return p.failed(c, e.Key(), err)
 	case verdict == keep.Goes:
-		c.Action = plan.Delete
+		return c.As(plan.Delete, "", ""), nil
 	case why != "":
 		return c.As(plan.Keep, "", p.Hidden.In("It "+why)), nil
-	default:
-		return plan.Change{}, nil
 	}
-	return c, nil
+	return c, nil // it stays, and nothing is to be said of that
 }
 
 // Of returns a change of an object, of which nothing is known yet.
