@@ -26,20 +26,19 @@ import (
 type Preview struct {
 	Delivery
 	Request plan.Request
-	Coming  *preview.Coming
 	// Removed are the records of the add-ons that leave, and Kept the statuses of those that stay.
 	Removed []deliver.Summary
 	Kept    []addonsv1.AddonStatus
+
+	coming *preview.Coming
 }
 
 // All returns what becomes of the stack's add-ons, each one after those that it depends on, and those that leave at last. If one gives
 // up an object that another one wants, they are looked at once more: the object is created once it is deleted.
 func (p Preview) All(ctx context.Context) ([]plan.Addon, error) {
-	all, err := p.each(ctx)
-	if gone := given(all); err == nil && len(gone) > 0 {
-		p.Coming = preview.NewComing()
-		p.Coming.Free = gone
-		all, err = p.each(ctx)
+	all, err := p.each(ctx, nil)
+	if gone := given(all); len(gone) > 0 {
+		all, err = p.each(ctx, gone)
 	}
 	return all, err
 }
@@ -63,8 +62,10 @@ func given(all []plan.Addon) sets.Set[record.ObjectKey] {
 // goesOn reports whether an add-on comes to what it is to be, as far as that is known.
 func goesOn(a *plan.Addon) bool { return a.State != plan.Refused && a.State != plan.Held }
 
-// each returns what becomes of the add-ons. For those that depend on it, an add-on counts as ready unless it is held or refused.
-func (p Preview) each(ctx context.Context) (all []plan.Addon, err error) {
+// each returns what becomes of the add-ons, if some objects are gone by then. For those that depend on it, an add-on counts as ready
+// unless it is held or refused.
+func (p Preview) each(ctx context.Context, gone sets.Set[record.ObjectKey]) (all []plan.Addon, err error) {
+	p.coming = preview.NewComing(gone)
 	holder := Holders(p.Wanted, p.Installed, p.Unresolved, p.ClusterAddon.Spec.Stacks)
 	ready := maps.Clone(p.Absent)
 	for i := range p.Wanted {
@@ -151,7 +152,7 @@ func (p Preview) delivered(ctx context.Context, t *turn) (plan.Addon, error) {
 	}
 	want := p.desired(t.in)
 	want.TakesValues = p.Request.RecordedValues
-	return p.Deliverer.Preview(ctx, target, want, p.Coming)
+	return p.Deliverer.Preview(ctx, target, want, p.coming)
 }
 
 // leaving returns what the removal of an add-on does. The objects that others take over stay.
