@@ -5,6 +5,7 @@ package migration
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -21,16 +23,12 @@ import (
 // Gather finds what is to be moved, and what was moved before.
 func Gather(ctx context.Context, w *World) (f *Found, err error) {
 	f = &Found{World: w, running: map[string]int{}}
-	if f.Clusters, err = w.list(ctx, clusterKind); err != nil {
+	clusters, cas := &clusterv1.ClusterList{}, &addonsv1.ClusterAddonList{}
+	f.Stacks, f.Others, err = w.stacks(ctx)
+	if err := errors.Join(err, w.list(ctx, clusters), w.list(ctx, cas)); err != nil {
 		return nil, err
 	}
-	if f.Stacks, f.Others, err = w.stacks(ctx); err != nil {
-		return nil, err
-	}
-	cas := &addonsv1.ClusterAddonList{}
-	if err := w.Client.List(ctx, cas, client.InNamespace(w.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing ClusterAddons: %w", err)
-	}
+	f.Clusters = clusters.Items
 	for _, ca := range cas.Items {
 		f.running[ca.Spec.ClusterName] = len(ca.Spec.Stacks)
 	}

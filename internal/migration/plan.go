@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/printers"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/yaml"
@@ -32,6 +34,8 @@ type Plan struct {
 	Secrets []*unstructured.Unstructured
 	// Clusters are the names of those that get the label which the stack selects; empty if it has another selector.
 	Clusters []string
+
+	isTaken bool // an object of it is another release's
 }
 
 // maxStackName is how long the name of an AddonStack may be.
@@ -45,6 +49,7 @@ func (f *Found) Plans() (plans []*Plan) {
 	groups, siblings, taken, running := map[string][]*Release{}, map[string]int{}, map[string]bool{}, map[string]int{}
 	maps.Copy(running, f.running)
 	for _, s := range f.Stacks {
+		taken["AddonStack "+s.Name] = true
 		previous := s.Annotations[previousAnnotation]
 		siblings[previous]++
 		for _, cluster := range f.selected(s.Spec.ClusterSelector) {
@@ -61,7 +66,8 @@ func (f *Found) Plans() (plans []*Plan) {
 		siblings[r.Previous+" "+r.Cluster]++
 	}
 	for _, other := range f.Others {
-		siblings[other]++ // its name is taken
+		siblings[other]++
+		taken["AddonStack "+other] = true
 	}
 	for _, key := range keys {
 		first, name := groups[key][0], groups[key][0].Previous
@@ -73,14 +79,12 @@ func (f *Found) Plans() (plans []*Plan) {
 		if len(name) > maxStackName {
 			name = strings.TrimRight(name[:maxStackName-9], "-.") + "-" + hashOf(name)
 		}
-		if f.hasStack(name) {
-			f.problem("%s: its AddonStack would be %s, which is there, and hasn't this release", first, name)
-		}
 		p := f.plan(name, groups[key])
 		for _, o := range append(p.Secrets, newObject(stackKind, f.Namespace, name)) {
 			object := o.GetKind() + " " + o.GetName()
 			if taken[object] {
-				f.problem("%s: %s would be another release's, too. Leave this one out, and write its AddonStack by hand", first, object)
+				p.isTaken = true
+				f.problem("%s: %s is, or would be, another release's. Leave this one out, and write its AddonStack by hand", first, object)
 			}
 			taken[object] = true
 		}
@@ -92,11 +96,6 @@ func (f *Found) Plans() (plans []*Plan) {
 		}
 	}
 	return plans
-}
-
-// hasStack reports whether an AddonStack of the name is there.
-func (f *Found) hasStack(name string) bool {
-	return slices.Contains(f.Others, name) || slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return s.Name == name })
 }
 
 // hashOf returns eight hex digits.
@@ -155,22 +154,24 @@ func (p *Plan) setValues(addon *addonsv1.Addon, releases []*Release) {
 			common = all[0]
 		}
 	}
+	below, _ := json.Marshal(common) // it was read from JSON, as all values
 	if len(common) > 0 && isShown {
-		text, _ := json.Marshal(common) // it was read from JSON
-		addon.Values = &apiextensionsv1.JSON{Raw: text}
+		addon.Values = &apiextensionsv1.JSON{Raw: below}
 	} else if len(common) > 0 {
-		p.addSecret(addon, "", "", common)
+		p.addSecret(addon, "", "", below)
 	}
 	if slices.ContainsFunc(all, func(values map[string]any) bool { return !record.SameValues(values, common) }) {
 		for i, r := range releases {
-			p.addSecret(addon, "-{{ .Cluster.metadata.name }}", "-"+r.Cluster, without(all[i], common))
+			whole, _ := json.Marshal(all[i])
+			rest, _ := jsonpatch.CreateMergePatch(below, whole) // no field is in both: they are merged in any order
+			p.addSecret(addon, "-{{ .Cluster.metadata.name }}", "-"+r.Cluster, rest)
 		}
 	}
 }
 
 // addSecret adds a Secret with values, and refers to it by a name that may have a template.
-func (p *Plan) addSecret(addon *addonsv1.Addon, template, middle string, values map[string]any) {
-	text, _ := yaml.Marshal(values) // it was read from JSON
+func (p *Plan) addSecret(addon *addonsv1.Addon, template, middle string, values []byte) {
+	text, _ := yaml.JSONToYAML(values)
 	ref := addonsv1.ValuesReference{Kind: "Secret", Name: p.Stack.Name + template + "-values"}
 	if !slices.Contains(addon.ValuesFrom, ref) {
 		addon.ValuesFrom = append(addon.ValuesFrom, ref)
@@ -187,14 +188,11 @@ func (p *Plan) addSecret(addon *addonsv1.Addon, template, middle string, values 
 // YAML returns the Secrets and AddonStacks as people apply them.
 func YAML(plans []*Plan) string {
 	var all strings.Builder
+	printer := &printers.YAMLPrinter{}
 	for _, p := range plans {
-		objects := []any{p.Stack}
+		_ = printer.PrintObj(p.Stack, &all) // of our own types, into memory
 		for _, secret := range p.Secrets {
-			objects = append(objects, secret.Object)
-		}
-		for _, o := range objects {
-			text, _ := yaml.Marshal(o) // of our own types
-			all.WriteString("---\n" + string(text))
+			_ = printer.PrintObj(secret, &all)
 		}
 	}
 	return all.String()

@@ -96,11 +96,11 @@ func (f *Found) seeStopped(ctx context.Context) error {
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 	} {
-		found, err := f.list(ctx, kind, client.InNamespace(""), isProvider)
-		if err != nil {
+		found := others(kind)
+		if err := f.list(ctx, found, client.InNamespace(""), isProvider); err != nil {
 			return err
 		}
-		for _, o := range found {
+		for _, o := range found.Items {
 			f.problem("%s %s of the Helm add-on provider is there. Stop the provider; its CRDs and their objects stay: clusterctl delete --addon helm", kind.Kind, o.GetName())
 		}
 	}

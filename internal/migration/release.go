@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -49,8 +50,8 @@ func (r *Release) isIncomplete() bool {
 // Found is what there is in a World.
 type Found struct {
 	*World
-	Clusters []unstructured.Unstructured // all of the namespace
-	Releases []*Release                  // that no AddonStack has
+	Clusters []clusterv1.Cluster // all of the namespace
+	Releases []*Release          // that no AddonStack has
 	// Stacks are AddonStacks that a migration from the same origin made.
 	Stacks []addonsv1.AddonStack
 	// Others are the names of all other AddonStacks.
@@ -79,8 +80,8 @@ func (f *Found) note(format string, args ...any) {
 func (f *Found) selected(by *metav1.LabelSelector) (names []string) {
 	selector, err := metav1.LabelSelectorAsSelector(by)
 	for i := range f.Clusters {
-		if err == nil && selector.Matches(labels.Set(f.Clusters[i].GetLabels())) {
-			names = append(names, f.Clusters[i].GetName())
+		if err == nil && selector.Matches(labels.Set(f.Clusters[i].Labels)) {
+			names = append(names, f.Clusters[i].Name)
 		}
 	}
 	return names
