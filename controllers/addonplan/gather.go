@@ -98,10 +98,7 @@ func (r *Reconciler) readStack(ctx context.Context, p *addonsv1.AddonPlan) (*sub
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.StackName}, of.stack)
 	switch isMissing := apierrors.IsNotFound(err); {
 	case isMissing && p.Spec.Template != nil:
-		of.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Spec.StackName}}
-		if filter, ok := p.Labels[clusterv1.WatchLabel]; ok {
-			of.stack.Labels = map[string]string{clusterv1.WatchLabel: filter}
-		}
+		of.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Spec.StackName, Labels: p.Labels}} // one says whose it is
 		return of, nil
 	case isMissing:
 		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "spec.stackName: there is no AddonStack %s for this instance: see its watch label, and that of the plan", p.Spec.StackName)

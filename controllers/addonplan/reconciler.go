@@ -108,8 +108,7 @@ func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Res
 func (r *Reconciler) finished(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Result, error) {
 	left := r.left(p)
 	if left <= 0 {
-		err := r.Client.Delete(ctx, p, client.Preconditions{UID: &p.UID})
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, client.IgnoreNotFound(r.Client.Delete(ctx, p, client.Preconditions{UID: &p.UID}))
 	}
 	result := ctrl.Result{RequeueAfter: left}
 	if p.Status.Phase == addonsv1.PlanFailed {

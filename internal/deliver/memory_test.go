@@ -156,7 +156,7 @@ func TestRecordsThatAreReadCount(t *testing.T) {
 			return err
 		},
 		"a plan of its removal": func() error {
-			_, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release))
+			_, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release), preview.NewComing(nil))
 			return err
 		},
 	}

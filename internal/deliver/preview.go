@@ -38,10 +38,10 @@ func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, coming 
 	})
 }
 
-// PreviewRemoval returns what Remove would do to an add-on.
-func (d *Deliverer) PreviewRemoval(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (plan.Addon, error) {
+// PreviewRemoval returns what Remove would do to an add-on. The objects that others take over by what comes stay.
+func (d *Deliverer) PreviewRemoval(ctx context.Context, t Target, release Release, proof string, coming *preview.Coming, leaving ...Release) (plan.Addon, error) {
 	a, err := d.foretell(ctx, t, &Desired{Release: release, Proof: proof}, func(t Target, past *history.History) (plan.Addon, error) {
-		return d.previewRemoval(ctx, t, past, leaving)
+		return d.previewRemoval(ctx, t, past, coming, leaving)
 	})
 	a.Removed = true
 	return a, err
@@ -144,7 +144,7 @@ func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, co
 	}
 }
 
-func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.History, leaving []Release) (plan.Addon, error) {
+func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.History, coming *preview.Coming, leaving []Release) (plan.Addon, error) {
 	if len(past.Records) == 0 || !past.Records[0].Owned {
 		return plan.In(plan.Same, "", ""), nil
 	}
@@ -168,7 +168,7 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 		return plan.AddonOf(left), nil
 	}
 	calledOff := removal.IsCalledOff(rec, past.Records)
-	p := d.previewer(t, &Desired{Release: past.Scope.Release, Terms: rec.Terms}, past, nil)
+	p := d.previewer(t, &Desired{Release: past.Scope.Release, Terms: rec.Terms}, past, coming)
 	changes, err := p.Gone(ctx, inventory, past.Adopted, calledOff)
 	if err != nil {
 		return plan.Addon{}, err

@@ -261,7 +261,7 @@ func TestPlanIsTheDelivery(t *testing.T) {
 				e.Expect(o.Reason).To(Equal(a.Changes[at].Reason), "it is refused for the same reason")
 				return
 			}
-			removal, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release))
+			removal, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release), preview.NewComing(nil))
 			e.Expect(err).NotTo(HaveOccurred())
 			e.Expect(removal.Removed).To(BeTrue())
 			e.meter.reset()

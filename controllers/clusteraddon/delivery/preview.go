@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -86,7 +85,7 @@ func (p Preview) each(ctx context.Context, gone sets.Set[record.ObjectKey]) (all
 		if removed.Stack != p.Request.Stack {
 			continue
 		}
-		one, err := p.leaving(ctx, removed, all)
+		one, err := p.leaving(ctx, removed)
 		if err != nil {
 			return nil, fmt.Errorf("add-on %s: %w", removed.Name, err)
 		}
@@ -155,21 +154,11 @@ func (p Preview) delivered(ctx context.Context, t *turn) (plan.Addon, error) {
 	return p.Deliverer.Preview(ctx, target, want, p.coming)
 }
 
-// leaving returns what the removal of an add-on does. The objects that others take over stay.
-func (p Preview) leaving(ctx context.Context, removed deliver.Summary, others []plan.Addon) (plan.Addon, error) {
+// leaving returns what the removal of an add-on does.
+func (p Preview) leaving(ctx context.Context, removed deliver.Summary) (plan.Addon, error) {
 	target, err := p.Workload.As(removed.ServiceAccount)
 	if err != nil {
 		return plan.Addon{}, err
 	}
-	is, err := p.Deliverer.PreviewRemoval(ctx, target, removed.Release, p.Proofs.Of(removed.Release), p.Leaving...)
-	for i := range is.Changes {
-		c := &is.Changes[i]
-		for _, other := range others {
-			takes := func(o plan.Change) bool { return o.Action == plan.Adopt && preview.KeyOf(&o) == preview.KeyOf(c) }
-			if c.Action == plan.Delete && slices.ContainsFunc(other.Changes, takes) {
-				*c = c.As(plan.Keep, "", fmt.Sprintf("It goes over to add-on %s/%s", other.Namespace, other.Name))
-			}
-		}
-	}
-	return is, err
+	return p.Deliverer.PreviewRemoval(ctx, target, removed.Release, p.Proofs.Of(removed.Release), p.coming, p.Leaving...)
 }

@@ -7,6 +7,7 @@ package preview
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -31,13 +32,14 @@ import (
 type Coming struct {
 	Kinds      sets.Set[schema.GroupKind]
 	Namespaces sets.Set[string]
-	// Free are objects that other add-ons delete first.
-	Free sets.Set[record.ObjectKey]
+	// Free are objects that other add-ons delete first, and Taken those that an add-on takes over.
+	Free  sets.Set[record.ObjectKey]
+	Taken map[record.ObjectKey]record.Release
 }
 
-// NewComing returns no kinds and namespaces, and objects that are free.
+// NewComing returns what comes before the first add-on: nothing but objects that are free.
 func NewComing(free sets.Set[record.ObjectKey]) *Coming {
-	return &Coming{Kinds: sets.New[schema.GroupKind](), Namespaces: sets.New[string](), Free: free}
+	return &Coming{Kinds: sets.New[schema.GroupKind](), Namespaces: sets.New[string](), Free: free, Taken: map[record.ObjectKey]record.Release{}}
 }
 
 // Previewer finds out what would become of the objects of an add-on.
@@ -53,7 +55,7 @@ type Previewer struct {
 	Coming   *Coming
 
 	there      sync.Map                                        // types.UID of each object that the revision has
-	aggregated sync.Map                                        // schema.GroupVersion to whether another API server than the cluster's own has the kinds
+	aggregated sync.Map                                        // schema.GroupVersion to what tells whether another API server than the cluster's own has the kinds
 	entries    map[record.ObjectKey]record.Entry               // of the inventory and the revision
 	before     map[record.ObjectKey]*unstructured.Unstructured // manifests of the revision before
 	unchanged  map[record.ObjectKey]record.Entry               // objects that the deployed revision has just so
@@ -98,8 +100,11 @@ func each[T any](of []T, look func(T) (plan.Change, error), note func(T, plan.Ch
 	return slices.DeleteFunc(changes, func(c plan.Change) bool { return c.Action == "" }), errors.Join(failures...)
 }
 
-// note notes which kinds and namespaces come.
+// note notes which kinds and namespaces come, and which objects are taken over.
 func (p *Previewer) note(o *unstructured.Unstructured, c plan.Change) {
+	if c.Action == plan.Adopt {
+		p.Coming.Taken[record.KeyOf(o)] = p.Applier.Scope.Release
+	}
 	switch gk := o.GroupVersionKind().GroupKind(); {
 	case gk == object.NamespaceKind && c.Action == plan.Create:
 		p.Coming.Namespaces.Insert(o.GetName())
@@ -112,12 +117,8 @@ func (p *Previewer) note(o *unstructured.Unstructured, c plan.Change) {
 
 // Gone returns what would become of objects that the add-on has by its inventory, and doesn't want any more.
 func (p *Previewer) Gone(ctx context.Context, entries []record.Entry, adopted *record.AdoptedRelease, calledOff bool) ([]plan.Change, error) {
-	going := map[record.ObjectKey]bool{}
-	for _, e := range entries {
-		going[e.Key()] = true
-	}
-	p.Keeper.Goes = func(kind schema.GroupKind, namespace, name string) bool {
-		return going[record.ObjectKey{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: name}]
+	p.Keeper.Goes = func(key record.ObjectKey) bool {
+		return slices.ContainsFunc(entries, func(e record.Entry) bool { return e.Key() == key })
 	}
 	return each(entries, func(e record.Entry) (plan.Change, error) { return p.gone(ctx, e, adopted, calledOff) }, func(record.Entry, plan.Change) {})
 }
@@ -129,7 +130,7 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 		return plan.Change{}, nil
 	}
 	if err != nil {
-		return p.failed(c, e.Key(), err)
+		return p.answered(c, e.Key(), err)
 	}
 	_, isApplied := p.there.Load(live.UID)
 	verdict, why, _, err := p.Keeper.Decide(ctx, keep.Facts{
@@ -137,7 +138,9 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 	}, live)
 	switch {
 	case err != nil:
-		return p.failed(c, e.Key(), err)
+		return p.answered(c, e.Key(), err)
+	case verdict == keep.Goes && p.Coming.Taken[e.Key()] != (record.Release{}):
+		return c.As(plan.Keep, "", fmt.Sprintf("It goes over to add-on %s", p.Coming.Taken[e.Key()])), nil
 	case verdict == keep.Goes:
 		return c.As(plan.Delete, "", ""), nil
 	case why != "":
