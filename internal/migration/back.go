@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +54,7 @@ func (w *World) Back(ctx context.Context) ([]Step, error) {
 // leave returns the steps that delete an AddonStack, and leave its releases in the clusters. They have to know of that
 // before it is deleted.
 func (w *World) leave(name string) []Step {
-	s := newObject(stackKind, w.Namespace, name)
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	return []Step{
 		w.patch("set spec.deletionPolicy of AddonStack "+name+" to Orphan", s.DeepCopy(), `{"spec":{"deletionPolicy":"Orphan"}}`),
 		w.awaitClusters("wait until the clusters know that AddonStack "+name+" leaves its releases", func(ca *addonsv1.ClusterAddon) bool {

@@ -39,8 +39,11 @@ func Gather(ctx context.Context, w *World) (f *Found, err error) {
 	}
 	f.Releases = slices.DeleteFunc(f.Releases, f.isMoved)
 	for _, r := range f.Releases {
-		if err := f.complete(ctx, r); err != nil {
+		if r.Problem, err = f.complete(ctx, r); err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", r.Cluster, err)
+		}
+		if r.Problem != "" {
+			f.problem("%s: %s", r, r.Problem)
 		}
 	}
 	return f, nil
@@ -77,30 +80,27 @@ func (f *Found) plain(ctx context.Context) error {
 	return nil
 }
 
-// complete reads the newest record of a release, and takes over what it says.
-func (f *Found) complete(ctx context.Context, r *Release) error {
+// complete reads the newest record of a release, and takes over what it says. It returns why the release can't be taken over, "" if it can.
+func (f *Found) complete(ctx context.Context, r *Release) (problem string, _ error) {
 	workload, err := f.Workload(ctx, r.Cluster)
 	if err != nil {
-		return err
+		return "", err
 	}
 	store := &record.Store{Client: workload, Release: record.Release{Namespace: r.storage, Name: r.Addon.Name}}
 	records, err := store.List(ctx)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case len(records) == 0:
-		f.problem("%s: namespace %s has no record of it", r, r.storage)
-		return nil
+		return fmt.Sprintf("namespace %s has no record of it", r.storage), nil
 	case records[0].Owned:
-		f.problem("%s is an add-on of AddonStack %s", r, records[0].Stack)
-		return nil
+		return "it is an add-on of AddonStack " + records[0].Stack, nil
 	case records[0].Status != string(helmcommon.StatusDeployed):
-		f.problem("%s is %s: have it deployed first", r, records[0].Status)
-		return nil
+		return fmt.Sprintf("it is %s: have it deployed first", records[0].Status), nil
 	}
 	is, err := store.Load(ctx, records[0])
 	if err != nil {
-		return err
+		return "", err
 	}
 	r.Values, r.Addon.Namespace, r.Addon.AdoptionPolicy = is.Helm.Config, is.Helm.Namespace, addonsv1.AdoptionPolicyAdopt
 	if f.Renew {
@@ -109,24 +109,23 @@ func (f *Found) complete(ctx context.Context, r *Release) error {
 	if r.storage != r.Addon.Namespace {
 		r.Addon.AdoptRelease = &addonsv1.ReleaseReference{StorageNamespace: r.storage}
 	}
-	if len(validation.IsDNS1123Label(r.Addon.Name)) > 0 {
-		f.problem("%s: an add-on can't have this name", r)
-	}
+	f.show(ctx, r)
 	if is.Helm.Chart == nil || is.Helm.Chart.Metadata == nil {
-		f.problem("%s: its record doesn't say which chart it is", r)
-		return nil
+		return "its record doesn't say which chart it is", nil
 	}
 	chart, at := is.Helm.Chart.Metadata, &r.Addon.Chart
 	if address := f.Repositories[chart.Name]; address != "" {
 		*at = chartAt(address, chart.Name, "", false)
 	}
-	if at.OCI != nil || at.Helm != nil {
+	switch {
+	case len(validation.IsDNS1123Label(r.Addon.Name)) > 0:
+		return "an add-on can't have this name", nil
+	case at.OCI == nil && at.Helm == nil && at.Path == "":
+		return fmt.Sprintf("nothing says where its chart is. Add --repository %s=ADDRESS", chart.Name), nil
+	case at.Path == "":
 		at.Version = cmp.Or(at.Version, chart.Version)
-	} else if at.Path == "" {
-		f.problem("%s: nothing says where its chart is. Add --repository %s=ADDRESS", r, chart.Name)
 	}
-	f.show(ctx, r)
-	return nil
+	return "", nil
 }
 
 // show decides which values of a release may be in clear, and whether its template may stay.

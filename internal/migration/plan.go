@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,7 +34,8 @@ type Plan struct {
 	// Clusters are the names of those that get the label which the stack selects; empty if it has another selector.
 	Clusters []string
 
-	isTaken bool // an object of it is another release's
+	clusters []string // of the releases, sorted
+	isTaken  bool     // an object of it is another release's
 }
 
 // maxStackName is how long the name of an AddonStack may be.
@@ -45,9 +45,8 @@ const maxStackName = 52
 // values. Their names don't depend on which of them are written.
 func (f *Found) Plans() (plans []*Plan) {
 	var keys []string
-	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name.
-	groups, siblings, taken, running := map[string][]*Release{}, map[string]int{}, map[string]bool{}, map[string]int{}
-	maps.Copy(running, f.running)
+	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name, more counts what comes on a cluster.
+	groups, siblings, taken, more := map[string][]*Release{}, map[string]int{}, map[string]bool{}, map[string]int{}
 	for _, s := range f.Stacks {
 		taken["AddonStack "+s.Name] = true
 		previous := s.Annotations[previousAnnotation]
@@ -80,8 +79,11 @@ func (f *Found) Plans() (plans []*Plan) {
 			name = strings.TrimRight(name[:maxStackName-9], "-.") + "-" + hashOf(name)
 		}
 		p := f.plan(name, groups[key])
-		for _, o := range append(p.Secrets, newObject(stackKind, f.Namespace, name)) {
-			object := o.GetKind() + " " + o.GetName()
+		objects := []string{"AddonStack " + name}
+		for _, secret := range p.Secrets {
+			objects = append(objects, "Secret "+secret.GetName())
+		}
+		for _, object := range objects {
 			if taken[object] {
 				p.isTaken = true
 				f.problem("%s: %s is, or would be, another release's. Leave this one out, and write its AddonStack by hand", first, object)
@@ -90,7 +92,7 @@ func (f *Found) Plans() (plans []*Plan) {
 		}
 		plans = append(plans, p)
 		for _, r := range groups[key] {
-			if running[r.Cluster]++; running[r.Cluster] == stack.MaxOfCluster+1 {
+			if more[r.Cluster]++; f.running[r.Cluster]+more[r.Cluster] == stack.MaxOfCluster+1 {
 				f.problem("cluster %s would have more than %d AddonStacks. Name what is to be moved, and join AddonStacks into one", r.Cluster, stack.MaxOfCluster)
 			}
 		}
@@ -111,17 +113,17 @@ func (f *Found) plan(name string, releases []*Release) *Plan {
 	s.Annotations = map[string]string{previousAnnotation: releases[0].Previous, clusterv1.PausedAnnotation: ""}
 	p := &Plan{Stack: s, Releases: releases}
 	for _, r := range releases {
-		p.Clusters = append(p.Clusters, r.Cluster)
+		p.clusters = append(p.clusters, r.Cluster)
 	}
-	slices.Sort(p.Clusters)
+	slices.Sort(p.clusters)
 	selected := f.selected(releases[0].Selector)
-	if slices.Sort(selected); slices.Equal(selected, p.Clusters) {
-		s.Spec.ClusterSelector, p.Clusters = releases[0].Selector, nil
+	if slices.Sort(selected); slices.Equal(selected, p.clusters) {
+		s.Spec.ClusterSelector = releases[0].Selector
 	} else {
 		if f.Origin == Provider && name == releases[0].Previous {
 			f.note("AddonStack %s is for the clusters that have the release; HelmChartProxy %s selects others, too", name, name)
 		}
-		s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{clusterLabelPrefix + name: string(f.Origin)}}
+		p.Clusters, s.Spec.ClusterSelector = p.clusters, &metav1.LabelSelector{MatchLabels: map[string]string{clusterLabelPrefix + name: string(f.Origin)}}
 	}
 	s.Spec.Addons = []addonsv1.Addon{releases[0].Addon}
 	p.setValues(&s.Spec.Addons[0], releases)

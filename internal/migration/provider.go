@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -96,7 +97,8 @@ func (f *Found) seeStopped(ctx context.Context) error {
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 	} {
-		found := others(kind)
+		found := &unstructured.UnstructuredList{}
+		found.SetGroupVersionKind(kind)
 		if err := f.list(ctx, found, client.InNamespace(""), isProvider); err != nil {
 			return err
 		}

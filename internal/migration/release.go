@@ -32,6 +32,8 @@ type Release struct {
 	// are below them.
 	Shown map[string]any
 	From  []addonsv1.ValuesReference
+	// Problem is why it can't be taken over, as its record says; "" for none.
+	Problem string
 
 	storage string // the namespace of its records
 }
@@ -39,12 +41,6 @@ type Release struct {
 // String names the release and its cluster.
 func (r *Release) String() string {
 	return fmt.Sprintf("release %s/%s on cluster %s", r.Addon.Namespace, r.Addon.Name, r.Cluster)
-}
-
-// isIncomplete reports whether the record of the release, or where its chart is, isn't known.
-func (r *Release) isIncomplete() bool {
-	at := r.Addon.Chart
-	return r.Addon.AdoptionPolicy == "" || at.OCI == nil && at.Helm == nil && at.Path == ""
 }
 
 // Found is what there is in a World.

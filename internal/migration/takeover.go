@@ -7,25 +7,15 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
-
-var stackKind = addonsv1.GroupVersion.WithKind("AddonStack")
-
-func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(kind)
-	o.SetNamespace(namespace)
-	o.SetName(name)
-	return o
-}
 
 // Takeover returns the steps that make AddonStacks of what was found, and go on with those that have it already. All are
 // written before the first one begins, and nothing is deleted before all are Ready.
@@ -38,7 +28,7 @@ func (f *Found) Takeover(plans []*Plan) []Step {
 	}
 	for _, s := range all {
 		if s.Status.LatestRevision == "" { // else who paused it may resume it
-			begin = append(begin, f.patch("resume AddonStack "+s.Name, newObject(stackKind, f.Namespace, s.Name),
+			begin = append(begin, f.patch("resume AddonStack "+s.Name, s.DeepCopy(),
 				`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
 		}
 		ready = append(ready, await("wait until AddonStack "+s.Name+" is Ready", func(ctx context.Context) (string, error) { return f.notReady(ctx, s.Name) }))
@@ -56,10 +46,10 @@ func (f *Found) Takeover(plans []*Plan) []Step {
 func (w *World) write(p *Plan) (steps []Step) {
 	for _, secret := range p.Secrets {
 		steps = append(steps, Step{"write Secret " + secret.GetName(), func(ctx context.Context) error {
-			is := newObject(secret.GroupVersionKind(), w.Namespace, secret.GetName())
-			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(is), is); client.IgnoreNotFound(err) != nil {
+			is := &corev1.Secret{}
+			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(secret), is); client.IgnoreNotFound(err) != nil {
 				return err
-			} else if err == nil && is.GetLabels()[stackLabel] != p.Stack.Name {
+			} else if err == nil && is.Labels[stackLabel] != p.Stack.Name {
 				return fmt.Errorf("it is there, and isn't of AddonStack %s. Rename it", p.Stack.Name)
 			}
 			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner)

@@ -68,13 +68,6 @@ func (w *World) list(ctx context.Context, all client.ObjectList, options ...clie
 	return nil
 }
 
-// others returns a list of a kind of another program, which is still empty.
-func others(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
-	all := &unstructured.UnstructuredList{}
-	all.SetGroupVersionKind(kind)
-	return all
-}
-
 // object is one of another program, with the fields of its spec that matter.
 type object[T any] struct {
 	*unstructured.Unstructured
@@ -83,7 +76,8 @@ type object[T any] struct {
 
 // read lists the objects of a kind in the namespace. Their fields are found by their names in any case.
 func read[T any](ctx context.Context, w *World, kind schema.GroupVersionKind) (all []object[T], _ error) {
-	list := others(kind)
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
 	err := w.list(ctx, list)
 	for i := range list.Items {
 		o := object[T]{Unstructured: &list.Items[i]}

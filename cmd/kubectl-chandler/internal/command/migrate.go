@@ -36,13 +36,11 @@ func (c *call) migrate() *cobra.Command {
 				ca.Namespace, ca.Name, ca.Spec.ClusterName = c.namespace, cluster, cluster
 				return observed.Workload(ctx, c.client, ca, "")
 			}
-			if w.Client, err = c.everyKind(); err != nil {
-				return err
+			if w.Client, err = c.everyKind(); err == nil && c.selector != "" {
+				w.Selector, err = metav1.ParseToLabelSelector(c.selector)
 			}
-			if c.selector != "" {
-				if w.Selector, err = metav1.ParseToLabelSelector(c.selector); err != nil {
-					return fmt.Errorf("--selector: %w", err)
-				}
+			if err != nil {
+				return err
 			}
 			ctx, cancel := context.WithTimeout(c, timeout)
 			defer cancel()
