@@ -3,6 +3,8 @@
 package migration_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -135,8 +137,10 @@ func TestPlanBesideAStackOfTheName(t *testing.T) {
 	g.Expect(f.Plans()[0].Stack.Name).To(Equal("web-a"))
 	g.Expect(f.Problems).To(BeEmpty())
 	f.Others = append(f.Others, "web-a")
-	f.Plans()
-	g.Expect(f.Problems).To(HaveLen(1))
+	f.Foresee(t.Context(), f.Plans(), func(context.Context, *addonsv1.AddonPlan) error {
+		return errors.New("a plan would be of the other stack")
+	})
+	g.Expect(f.Problems).To(ConsistOf(ContainSubstring("AddonStack web-a")))
 }
 
 var hash = regexp.MustCompile("-[0-9a-f]{8}")
