@@ -43,7 +43,7 @@ func Gather(ctx context.Context, w *World) (f *Found, err error) {
 			return nil, fmt.Errorf("cluster %s: %w", r.Cluster, err)
 		}
 		if r.Problem != "" {
-			f.problem("%s: %s", r, r.Problem)
+			f.problem("%s %s", r, r.Problem)
 		}
 	}
 	return f, nil
@@ -80,7 +80,7 @@ func (f *Found) plain(ctx context.Context) error {
 	return nil
 }
 
-// complete reads the newest record of a release, and takes over what it says. It returns why the release can't be taken over, "" if it can.
+// complete reads the newest record of a release, and takes over what it says. It returns why the release can't be taken over, in words that follow its name; "" if it can.
 func (f *Found) complete(ctx context.Context, r *Release) (problem string, _ error) {
 	workload, err := f.Workload(ctx, r.Cluster)
 	if err != nil {
@@ -92,11 +92,11 @@ func (f *Found) complete(ctx context.Context, r *Release) (problem string, _ err
 	case err != nil:
 		return "", err
 	case len(records) == 0:
-		return fmt.Sprintf("namespace %s has no record of it", r.storage), nil
+		return fmt.Sprintf("has no record in namespace %s", r.storage), nil
 	case records[0].Owned:
-		return "it is an add-on of AddonStack " + records[0].Stack, nil
+		return "is an add-on of AddonStack " + records[0].Stack, nil
 	case records[0].Status != string(helmcommon.StatusDeployed):
-		return fmt.Sprintf("it is %s: have it deployed first", records[0].Status), nil
+		return fmt.Sprintf("is %s: have it deployed first", records[0].Status), nil
 	}
 	is, err := store.Load(ctx, records[0])
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *Found) complete(ctx context.Context, r *Release) (problem string, _ err
 	}
 	f.show(ctx, r)
 	if is.Helm.Chart == nil || is.Helm.Chart.Metadata == nil {
-		return "its record doesn't say which chart it is", nil
+		return "has a record that doesn't say which chart it is", nil
 	}
 	chart, at := is.Helm.Chart.Metadata, &r.Addon.Chart
 	if address := f.Repositories[chart.Name]; address != "" {
@@ -119,9 +119,9 @@ func (f *Found) complete(ctx context.Context, r *Release) (problem string, _ err
 	}
 	switch {
 	case len(validation.IsDNS1123Label(r.Addon.Name)) > 0:
-		return "an add-on can't have this name", nil
+		return "has a name that no add-on can have", nil
 	case at.OCI == nil && at.Helm == nil && at.Path == "":
-		return fmt.Sprintf("nothing says where its chart is. Add --repository %s=ADDRESS", chart.Name), nil
+		return fmt.Sprintf("has a chart of which nothing says where it is. Add --repository %s=ADDRESS", chart.Name), nil
 	case at.Path == "":
 		at.Version = cmp.Or(at.Version, chart.Version)
 	}

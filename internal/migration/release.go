@@ -32,7 +32,7 @@ type Release struct {
 	// are below them.
 	Shown map[string]any
 	From  []addonsv1.ValuesReference
-	// Problem is why it can't be taken over, as its record says; "" for none.
+	// Problem is why it can't be taken over, as its record says, in words that follow its name; "" for none.
 	Problem string
 
 	storage string // the namespace of its records
