@@ -5,6 +5,8 @@ package addonplan
 import (
 	"context"
 	"errors"
+	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -25,34 +27,25 @@ const (
 	noteEvery  = 5 * time.Second
 )
 
-// errLate ends a plan that has waited for its time to live.
-var errLate = errors.New("other work took all of the plan's time to live")
-
 // ask asks each cluster what becomes of it. Those that were slow come last.
 func (r *Reconciler) ask(ctx context.Context, p *addonsv1.AddonPlan, of *subject) (*plan.Sum, error) {
-	var clusters, slow []string
-	for _, name := range of.Clusters {
-		if r.Clusters.IsSlow(client.ObjectKey{Namespace: p.Namespace, Name: name}) {
-			slow = append(slow, name)
-		} else {
-			clusters = append(clusters, name)
-		}
+	clusters := slices.Clone(of.Clusters)
+	isSlow := func(i int) bool {
+		return r.Clusters.IsSlow(client.ObjectKey{Namespace: p.Namespace, Name: clusters[i]})
 	}
+	sort.SliceStable(clusters, func(i, j int) bool { return !isSlow(i) && isSlow(j) })
 	var adding sync.Mutex
 	sum, noted := &plan.Sum{}, r.Clock.Now()
 	each, ctx := errgroup.WithContext(ctx)
 	each.SetLimit(atOnce)
-	for _, name := range append(clusters, slow...) {
+	for _, name := range clusters {
 		each.Go(func() error {
 			if err := r.turn(ctx, client.ObjectKeyFromObject(p)); err != nil {
 				return err
 			}
-			request := plan.Request{
-				Cluster: client.ObjectKey{Namespace: p.Namespace, Name: name}, Stack: of.stack.Name, Revision: of.Revision, Inputs: of.inputs,
-				RecordedValues: p.Spec.RecordedValues,
-			}
-			if !of.leaves.Has(name) {
-				request.Spec = of.spec
+			request := of.request
+			if request.Cluster.Name = name; of.leaves.Has(name) {
+				request.Spec = nil
 			}
 			is := r.preview(ctx, request)
 			if ctx.Err() != nil {
@@ -93,7 +86,7 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is []pl
 	return is
 }
 
-// turn waits until there is no other work. It fails if the plan is gone, which isn't found then, or late.
+// turn waits until there is no other work. It fails if the plan is gone, which isn't found then, or has waited for its time to live.
 func (r *Reconciler) turn(ctx context.Context, of client.ObjectKey) error {
 	for {
 		p := &addonsv1.AddonPlan{}
@@ -103,7 +96,7 @@ func (r *Reconciler) turn(ctx context.Context, of client.ObjectKey) error {
 		case !r.IsBusy():
 			return nil
 		case r.left(p) <= 0:
-			return errLate
+			return waits("other work took all of the plan's time to live")
 		}
 		select {
 		case <-ctx.Done():

@@ -3,6 +3,7 @@
 package addonplan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -34,11 +36,9 @@ import (
 type subject struct {
 	stack     *addonsv1.AddonStack // with the spec of a template, if the plan has one
 	revisions []appsv1.ControllerRevision
-	// Basis has the revision that clusters would get, and the clusters, by the names of their ClusterAddons. Spec is that of the
-	// revision, with policies as they would count.
+	// Basis has the revision that clusters would get, and the clusters, by the names of their ClusterAddons.
 	plan.Basis
-	spec   *addonsv1.AddonStackSpec
-	inputs stack.Inputs
+	request plan.Request // of a cluster that the revision selects
 	// leaves are the clusters that the revision doesn't select any more, and selected those that it does.
 	leaves   sets.Set[string]
 	selected []standing.Cluster
@@ -78,15 +78,17 @@ func (r *Reconciler) gather(ctx context.Context, p *addonsv1.AddonPlan) (*subjec
 	if err == nil && len(unknown) > 0 {
 		return nil, failure.New(addonsv1.UnknownFieldsReason, "this version of the instance doesn't know %s: upgrade it", message.List(unknown, ", ", message.Few))
 	}
+	of.request = plan.Request{Stack: of.stack.Name, Revision: is.Name, Spec: spec, RecordedValues: p.Spec.RecordedValues}
+	of.request.Cluster.Namespace = p.Namespace
 	if err == nil {
-		of.inputs, err = stack.InputsOf(is)
+		of.request.Inputs, err = stack.InputsOf(is)
 	}
 	if err != nil {
 		return nil, err
 	}
 	written := &of.stack.Spec
 	spec.DeletionPolicy, spec.RemovalLimit, spec.AllowedRemovals, spec.Rollout = written.DeletionPolicy, written.RemovalLimit, written.AllowedRemovals, written.Rollout
-	of.Revision, of.spec, of.Replaced = is.Name, spec, is.Annotations[addonsv1.RolloutInputsReplacedAnnotation]
+	of.Revision, of.Replaced = is.Name, is.Annotations[addonsv1.RolloutInputsReplacedAnnotation]
 	return of, r.selectClusters(ctx, p, of)
 }
 
@@ -96,10 +98,7 @@ func (r *Reconciler) readStack(ctx context.Context, p *addonsv1.AddonPlan) (*sub
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.StackName}, of.stack)
 	switch isMissing := apierrors.IsNotFound(err); {
 	case isMissing && p.Spec.Template != nil:
-		of.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Spec.StackName}}
-		if filter, ok := p.Labels[clusterv1.WatchLabel]; ok {
-			of.stack.Labels = map[string]string{clusterv1.WatchLabel: filter}
-		}
+		of.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Spec.StackName, Labels: p.Labels}} // one says whose it is
 		return of, nil
 	case isMissing:
 		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "spec.stackName: there is no AddonStack %s for this instance: see its watch label, and that of the plan", p.Spec.StackName)
@@ -122,9 +121,8 @@ func revisionOf(p *addonsv1.AddonPlan, of *subject) (*appsv1.ControllerRevision,
 	case len(of.revisions) == 0:
 		return nil, failure.New(addonsv1.PlanStackNotFoundReason, "AddonStack %s has no revision yet: see its conditions", s.Name)
 	case s.Spec.Rollout != nil:
-		name = standing.RolloutOf(s, of.revisions).Revision()
-	}
-	if name == "" {
+		name = cmp.Or(standing.RolloutOf(s, of.revisions).Revision(), of.revisions[0].Name)
+	default:
 		name = of.revisions[0].Name
 	}
 	at := slices.IndexFunc(of.revisions, func(is appsv1.ControllerRevision) bool { return is.Name == name })
@@ -145,29 +143,24 @@ func (r *Reconciler) fromTemplate(ctx context.Context, p *addonsv1.AddonPlan, of
 	edited.Generation++ // its bundle may have to be read
 	of.stack = edited
 	var content map[string]any
-	if err := utiljson.Unmarshal(p.Spec.Template.Raw, &content); err != nil {
-		return nil, err
-	}
-	return r.foresee(ctx, p, of, "spec.template", content)
+	_ = utiljson.Unmarshal(p.Spec.Template.Raw, &content) // it was read just now
+	return r.foresee(ctx, p, of, "spec.template", &unstructured.Unstructured{Object: map[string]any{"spec": content}})
 }
 
-// foresee returns the revision that the stack would have with the content of a template; nil is its spec as it is written.
-func (r *Reconciler) foresee(ctx context.Context, p *addonsv1.AddonPlan, of *subject, field string, content map[string]any) (*appsv1.ControllerRevision, error) {
+// foresee returns the revision that the stack would have, as the API server would serve it; nil is as it is written.
+func (r *Reconciler) foresee(ctx context.Context, p *addonsv1.AddonPlan, of *subject, field string, served *unstructured.Unstructured) (*appsv1.ControllerRevision, error) {
 	if problems := stack.Validate(&of.stack.Spec); len(problems) > 0 {
 		return nil, failure.New(problems[0].Reason, "%s: %s", field, strings.TrimPrefix(problems[0].Error.Error(), "spec."))
 	}
 	key := client.ObjectKeyFromObject(p)
-	return r.Stacks.Foresee(ctx, of.stack, content, func() { r.wake.Add(key) })
+	return r.Foresee(ctx, of.stack, served, of.revisions, func() { r.wake.Add(key) })
 }
 
 // selectClusters finds the clusters that the revision selects, and those that it leaves, within the plan's selector.
 func (r *Reconciler) selectClusters(ctx context.Context, p *addonsv1.AddonPlan, of *subject) error {
-	narrowed := labels.Everything()
-	if p.Spec.ClusterSelector != nil {
-		var err error
-		if narrowed, err = metav1.LabelSelectorAsSelector(p.Spec.ClusterSelector); err != nil {
-			return failure.New(addonsv1.InvalidSelectorReason, "spec.clusterSelector: %w", err)
-		}
+	narrowed, err := metav1.LabelSelectorAsSelector(cmp.Or(p.Spec.ClusterSelector, &metav1.LabelSelector{})) // which selects all
+	if err != nil {
+		return failure.New(addonsv1.InvalidSelectorReason, "spec.clusterSelector: %w", err)
 	}
 	members, err := r.Members.List(ctx, p.Namespace)
 	if err != nil {
@@ -184,7 +177,7 @@ func (r *Reconciler) selectClusters(ctx context.Context, p *addonsv1.AddonPlan, 
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		m := members[name]
-		selected, err := stack.Selects(p.Namespace, of.spec, m)
+		selected, err := stack.Selects(p.Namespace, of.request.Spec, m)
 		named := labels.Merge(m.Labels, labels.Set{clusterv1.ClusterNameLabel: name})
 		if err != nil || m.Deleting || !narrowed.Matches(named) || !selected && !has[name] {
 			continue // a selector was valid when it was kept
@@ -193,6 +186,6 @@ func (r *Reconciler) selectClusters(ctx context.Context, p *addonsv1.AddonPlan, 
 			of.leaves.Insert(name)
 		}
 	}
-	of.selected = standing.Select(p.Namespace, of.spec, members, cas.Items)
+	of.selected = standing.Select(p.Namespace, of.request.Spec, members, cas.Items)
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -62,14 +63,15 @@ func (c *clusters) Preview(ctx context.Context, r plan.Request) ([]plan.Addon, e
 
 func (c *clusters) IsSlow(key client.ObjectKey) bool { return slices.Contains(c.slow, key.Name) }
 
-// stacks foresee what the test says, and the guard says that one cluster loses add-ons.
-type stacks struct{ err error }
-
-func (s stacks) Foresee(_ context.Context, edited *addonsv1.AddonStack, _ map[string]any, _ func()) (*appsv1.ControllerRevision, error) {
-	return stack.Snapshot(edited, []byte(`{"clusterSelector":{"matchLabels":{"env":"prod"}},"addons":[{"name":"web","chart":{"path":"web"}}]}`), 0), s.err
+// foresee returns a function that foresees a revision, or the error.
+func foresee(err error) func(context.Context, *addonsv1.AddonStack, *unstructured.Unstructured, []appsv1.ControllerRevision, func()) (*appsv1.ControllerRevision, error) {
+	return func(_ context.Context, edited *addonsv1.AddonStack, _ *unstructured.Unstructured, _ []appsv1.ControllerRevision, _ func()) (*appsv1.ControllerRevision, error) {
+		return stack.Snapshot(edited, []byte(`{"clusterSelector":{"matchLabels":{"env":"prod"}},"addons":[{"name":"web","chart":{"path":"web"}}]}`), 0), err
+	}
 }
 
-func (stacks) Removals(context.Context, client.ObjectKey, string, *addonsv1.AddonStackSpec) (*addonsv1.PlanRemovals, error) {
+// removals says that one cluster loses add-ons.
+func removals(context.Context, client.ObjectKey, string, *addonsv1.AddonStackSpec) (*addonsv1.PlanRemovals, error) {
 	return &addonsv1.PlanRemovals{Clusters: 1, Of: 12, Allowed: 1}, nil
 }
 
@@ -94,7 +96,7 @@ func newWorld(t *testing.T, fleetSize int) *world {
 	w.clusters.answer = func(context.Context, plan.Request) ([]plan.Addon, error) { return changes("b"), nil }
 	w.Reconciler = &addonplan.Reconciler{
 		Client: server, Recorder: w.events, Members: &member.Inventory{Client: server, Fleet: fleet.NewProvider(fleet.Options{})},
-		Clusters: w.clusters, Stacks: stacks{}, Guard: stacks{}, IsBusy: func() bool { return false }, Clock: w.clock,
+		Clusters: w.clusters, Foresee: foresee(nil), Removals: removals, IsBusy: func() bool { return false }, Clock: w.clock,
 		Statuses: management.Statuses{Client: server}, Running: budget.New(addonplan.Running),
 	}
 	w.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "platform"}, Spec: addonsv1.AddonStackSpec{
@@ -249,13 +251,13 @@ func TestPlansWithoutAnAnswer(t *testing.T) {
 	}
 	waits := failure.New(failure.ArtifactPending, "it is asked")
 	waits.Wait = true
-	w.Stacks = stacks{err: waits}
+	w.Foresee = foresee(waits)
 	p := w.plan("source", addonsv1.AddonPlanSpec{Template: template(`{"clusterSelector":{},"addons":[]}`)})
 	if result := w.reconcile(p); result.RequeueAfter == 0 {
 		t.Error("a plan that waits for a source isn't looked at again")
 	}
 	w.expect(p, addonsv1.PlanPending, addonsv1.CompleteCondition, addonsv1.PlanWaitingReason)
-	w.Stacks = stacks{}
+	w.Foresee = foresee(nil)
 	w.reconcile(p)
 	w.expect(p, addonsv1.PlanDone, addonsv1.CompleteCondition, addonsv1.PlanCompleteReason)
 

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -27,19 +28,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
-// Stacks tells what AddonStacks would be.
-type Stacks interface {
-	// Foresee returns the revision that a stack would have with the spec of a template, or with its spec as it is written if that is
-	// nil. While a source is asked, its error says to wait, and wake is called later.
-	Foresee(ctx context.Context, edited *addonsv1.AddonStack, template map[string]any, wake func()) (*appsv1.ControllerRevision, error)
-}
-
-// Guard tells which removals would be held.
-type Guard interface {
-	// Removals returns how many clusters lose add-ons of a stack by a revision, nil for none.
-	Removals(ctx context.Context, of client.ObjectKey, revision string, spec *addonsv1.AddonStackSpec) (*addonsv1.PlanRemovals, error)
-}
-
 // Reconciler reconciles AddonPlans.
 type Reconciler struct {
 	Client   client.Client
@@ -47,8 +35,11 @@ type Reconciler struct {
 	Members  *member.Inventory
 	// Clusters are asked what becomes of them.
 	Clusters plan.Previewer
-	Stacks   Stacks
-	Guard    Guard
+	// Foresee returns the revision that an edited stack would have, which is also given as the API server would serve it, nil if it is
+	// as it is written. While a source is asked, its error says to wait, and wake is called later.
+	Foresee func(ctx context.Context, edited *addonsv1.AddonStack, served *unstructured.Unstructured, revisions []appsv1.ControllerRevision, wake func()) (*appsv1.ControllerRevision, error)
+	// Removals returns how many clusters lose add-ons of a stack by a revision, nil for none.
+	Removals func(ctx context.Context, of client.ObjectKey, revision string, spec *addonsv1.AddonStackSpec) (*addonsv1.PlanRemovals, error)
 	// IsBusy reports whether there is other work, which comes first.
 	IsBusy func() bool
 	// WatchFilter of this instance, "" if it has none.
@@ -95,24 +86,20 @@ func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Res
 		others.RetryAfter = retry.Room
 		return r.stop(ctx, p, others)
 	}
-	of, err := r.gather(ctx, p)
+	is, sum := p.DeepCopy(), (*plan.Sum)(nil)
+	of, err := r.gather(ctx, is)
+	if err == nil {
+		begin(is, of)
+		err = r.Statuses.Patch(ctx, p, is)
+	}
+	if err == nil {
+		sum, err = r.ask(ctx, is, of)
+	}
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		return r.stop(ctx, p, failed)
+		return r.stop(ctx, is, failed)
 	}
 	if err != nil {
-		return ctrl.Result{}, err
-	}
-	is := p.DeepCopy()
-	begin(is, of)
-	if err := r.Statuses.Patch(ctx, p, is); err != nil {
-		return ctrl.Result{}, err
-	}
-	sum, err := r.ask(ctx, is, of)
-	if errors.Is(err, errLate) {
-		return r.stop(ctx, is, waits("%v", err))
-	}
-	if err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // the plan is gone
+		return ctrl.Result{}, client.IgnoreNotFound(err) // the plan is gone, or else the stack, of which an event tells
 	}
 	return r.complete(ctx, is, of, sum)
 }
@@ -121,8 +108,7 @@ func (r *Reconciler) bring(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Res
 func (r *Reconciler) finished(ctx context.Context, p *addonsv1.AddonPlan) (ctrl.Result, error) {
 	left := r.left(p)
 	if left <= 0 {
-		err := r.Client.Delete(ctx, p, client.Preconditions{UID: &p.UID})
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, client.IgnoreNotFound(r.Client.Delete(ctx, p, client.Preconditions{UID: &p.UID}))
 	}
 	result := ctrl.Result{RequeueAfter: left}
 	if p.Status.Phase == addonsv1.PlanFailed {

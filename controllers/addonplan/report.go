@@ -54,7 +54,7 @@ func (r *Reconciler) complete(ctx context.Context, p *addonsv1.AddonPlan, of *su
 	s.Phase, s.Finished, s.ClustersDigest = addonsv1.PlanDone, r.now(), plan.DigestOf(of.Clusters)
 	s.Waves = r.waves(of)
 	var err error
-	if s.Removals, err = r.Guard.Removals(ctx, client.ObjectKeyFromObject(of.stack), of.Revision, of.spec); err != nil {
+	if s.Removals, err = r.Removals(ctx, client.ObjectKeyFromObject(of.stack), of.Revision, of.request.Spec); err != nil {
 		return ctrl.Result{}, err
 	}
 	sum.Into(s, len(of.Clusters))
@@ -99,14 +99,14 @@ func describe(s *addonsv1.AddonPlanStatus) string {
 
 // waves returns those of the rollout, none if the revision reaches all clusters at once.
 func (r *Reconciler) waves(of *subject) []addonsv1.PlanWave {
-	if of.spec.Rollout == nil || len(of.selected) == 0 {
+	if of.request.Spec.Rollout == nil || len(of.selected) == 0 {
 		return nil
 	}
 	q := standing.RolloutOf(of.stack, of.revisions)
 	if q.Revision() != of.Revision && rollout.CauseOf(q.Marked, of.Revision, true) == rollout.Back {
 		return nil
 	}
-	strategy, _ := rollout.StrategyOf(of.spec.Rollout, field.NewPath("spec", "rollout")) // it was checked
+	strategy, _ := rollout.StrategyOf(of.request.Spec.Rollout, field.NewPath("spec", "rollout")) // it was checked
 	return plan.Waves(q.Input(r.Clock.Now(), r.WatchFilter, nil, of.selected), of.Revision, strategy)
 }
 

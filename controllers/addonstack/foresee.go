@@ -12,22 +12,19 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/following"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/report"
-	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// Foresee returns the revision that a stack would have with the spec of a template, which is decoded and valid: the one that an
-// edit would make. Without a template it is the one that the stack's spec makes as it is written, once its pause ends. Nothing is
-// written, and no event is sent. Versions are those that the stack has. While a source is asked for a bundle, it returns an error
-// that says to wait, and wake is called later.
-func (r *Reconciler) Foresee(ctx context.Context, edited *addonsv1.AddonStack, template map[string]any, wake func()) (*appsv1.ControllerRevision, error) {
+// Foresee returns the revision that a stack with these revisions would have with another spec, which is valid: the one that an edit
+// would make. The edited stack is also given as the API server would serve it; if that is nil, its spec is the one that is written,
+// which is kept once its pause ends. Nothing is written, and no event is sent. Versions are those that the stack has. While a source is
+// asked for a bundle, it returns an error that says to wait, and wake is called later.
+func (r *Reconciler) Foresee(
+	ctx context.Context, edited *addonsv1.AddonStack, served *unstructured.Unstructured, revisions []appsv1.ControllerRevision, wake func(),
+) (*appsv1.ControllerRevision, error) {
 	ctx = r.Sources.Waiting(budget.WithTenant(ctx, budget.Tenant{Namespace: edited.Namespace}), "AddonPlan of "+edited.Namespace+"/"+edited.Name, wake)
-	revisions, err := management.Revisions(ctx, r.Client, edited)
-	if err != nil {
-		return nil, err
-	}
 	kept, err := stack.NewestSpec(revisions)
 	if err != nil {
 		return nil, err
@@ -43,11 +40,6 @@ func (r *Reconciler) Foresee(ctx context.Context, edited *addonsv1.AddonStack, t
 	expansion, err := silent.Expand(ctx, edited, pins, revisions)
 	if err != nil {
 		return nil, err
-	}
-	var served *unstructured.Unstructured
-	if template != nil {
-		served = &unstructured.Unstructured{Object: map[string]any{"spec": template}}
-		served.SetName(edited.Name)
 	}
 	return r.history().Foresee(ctx, edited, expansion.Of(edited), served, pins, revisions)
 }

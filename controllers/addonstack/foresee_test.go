@@ -12,12 +12,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/valuesource"
@@ -34,7 +36,14 @@ func foresee(t *testing.T, r *addonstack.Reconciler, s *addonsv1.AddonStack, spe
 	must.Succeed(t, json.Unmarshal(text, &template))
 	edited := s.DeepCopy()
 	edited.Spec, edited.Generation = *spec.DeepCopy(), s.Generation+1
-	return r.Foresee(t.Context(), edited, template, func() {})
+	return r.Foresee(t.Context(), edited, &unstructured.Unstructured{Object: map[string]any{"spec": template}}, revisionsOf(t, r, s), func() {})
+}
+
+func revisionsOf(t *testing.T, r *addonstack.Reconciler, s *addonsv1.AddonStack) []appsv1.ControllerRevision {
+	t.Helper()
+	revisions, err := management.Revisions(t.Context(), r.Client, s)
+	must.Succeed(t, err)
+	return revisions
 }
 
 // The revision that is foreseen is the one that the edit makes, by name and content, and nothing is written before.
@@ -66,7 +75,7 @@ func TestForeseenRevisionIsTheOneOfTheEdit(t *testing.T) {
 			must.Succeed(t, r.Client.List(t.Context(), before))
 			must.Len(t, 1, before.Items, "nothing is kept")
 			must.Succeed(t, r.Client.Update(t.Context(), edited))
-			written, err := r.Foresee(t.Context(), edited.DeepCopy(), nil, func() {})
+			written, err := r.Foresee(t.Context(), edited.DeepCopy(), nil, revisionsOf(t, r, edited), func() {})
 			must.Succeed(t, err)
 			must.Equal(t, is.Name, written.Name, "as it is written")
 			reconcile(t, r, edited)

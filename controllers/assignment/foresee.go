@@ -14,16 +14,10 @@ import (
 // Removals returns how many clusters lose add-ons of a stack that spec.allowedRemovals doesn't name, once all have the revision, and
 // how many may without confirmation; nil if none loses any. The spec is that of the revision, with its policies.
 func (r *Reconciler) Removals(ctx context.Context, of client.ObjectKey, revision string, spec *addonsv1.AddonStackSpec) (*addonsv1.PlanRemovals, error) {
-	if spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan { // nothing is uninstalled
-		return nil, nil
-	}
 	candidates, _, err := r.candidates(ctx, of.Namespace)
-	if err != nil {
-		return nil, err
-	}
 	c := candidate.Find(candidates, of.Name)
-	if c == nil {
-		return nil, nil
+	if err != nil || c == nil || spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan { // by that, nothing is uninstalled
+		return nil, err
 	}
 	*c = c.Proposed(revision, spec)
 	return r.Guard.Foresee(ctx, of, candidates)

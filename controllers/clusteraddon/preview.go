@@ -5,10 +5,11 @@ package clusteraddon
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/delivery"
@@ -20,7 +21,6 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/budget"
-	"github.com/cluster-chandler/chandler/internal/deliver/preview"
 	"github.com/cluster-chandler/chandler/internal/plan"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
@@ -29,26 +29,20 @@ import (
 func (r *Reconciler) IsSlow(cluster types.NamespacedName) bool { return r.lanes.IsSlow(cluster) }
 
 // Preview implements [plan.Previewer]. A cluster that is about to be connected, as after a restart, is waited for until the context ends.
-func (r *Reconciler) Preview(ctx context.Context, request plan.Request) ([]plan.Addon, error) {
-	for {
-		is, isComing, err := r.preview(ctx, request)
-		if !isComing {
-			return is, err
-		}
-		select {
-		case <-ctx.Done():
-			return plan.Silent(), nil
-		case <-r.Clock.After(retry.Moment):
-		}
-	}
+func (r *Reconciler) Preview(ctx context.Context, request plan.Request) (is []plan.Addon, err error) {
+	err = wait.PollUntilContextCancel(ctx, retry.Moment, true, func(ctx context.Context) (answers bool, err error) {
+		is, answers, err = r.preview(ctx, request)
+		return answers, err
+	})
+	return is, err
 }
 
-// preview gathers and decides as a reconcile does, with a memory of its own that is lost then. The cluster is coming if it was neither
-// found to be unreachable yet, nor looked at, or has no ClusterAddon yet.
-func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is []plan.Addon, isComing bool, err error) {
+// preview gathers and decides as a reconcile does, with a memory of its own that is lost then. A cluster doesn't answer yet
+// that was neither found to be unreachable, nor looked at, or has no ClusterAddon yet.
+func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is []plan.Addon, answers bool, err error) {
 	ca := &addonsv1.ClusterAddon{}
 	if err := r.Client.Get(ctx, request.Cluster, ca); err != nil {
-		return is, apierrors.IsNotFound(err), err // it is made as soon as the Cluster is seen
+		return nil, false, client.IgnoreNotFound(err) // it is made as soon as the Cluster is seen
 	}
 	cluster, err := r.Members.Of(ctx, ca)
 	if err != nil {
@@ -58,7 +52,7 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is []pl
 	conn, connected := r.Fleet.Connection(name)
 	if cluster == nil || !connected {
 		phase := r.Fleet.State(name).Phase
-		return plan.Silent(), cluster != nil && (phase == fleet.PhaseUnknown || phase == fleet.PhaseConnecting), nil
+		return plan.Silent(), cluster == nil || phase != fleet.PhaseUnknown && phase != fleet.PhaseConnecting, nil
 	}
 	ctx, cancel := context.WithCancel(budget.WithTenant(ctx, budget.Tenant{Namespace: ca.Namespace, Cluster: ca.Name, Last: true}))
 	defer cancel()
@@ -68,10 +62,10 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is []pl
 		workload: workload.Cluster{Name: name, Conn: conn, Namespace: ca.Namespace},
 	}
 	if same, err := q.memory.identity.IsSame(ctx, r.Fleet, ca, q.workload); err != nil {
-		return plan.Silent(), false, nil
+		return plan.Silent(), true, nil
 	} else if !same {
 		why := conditions.Get(ca, addonsv1.ClusterReachableCondition)
-		return []plan.Addon{plan.In(plan.Held, why.Reason, why.Message)}, false, nil
+		return []plan.Addon{plan.In(plan.Held, why.Reason, why.Message)}, true, nil
 	}
 	q.memory.proofs.Restore(q.stored, ca.UID)
 	reader := r.gather(q)
@@ -83,18 +77,16 @@ func (r *Reconciler) preview(ctx context.Context, request plan.Request) (is []pl
 	seen, known, err := reader.Observe(ctx, ca, assigned)
 	if known && err == nil {
 		leaving, kept := removal.Unwanted{Observed: &seen, Proofs: &q.memory.proofs, NeedsAccount: r.RequireImpersonation}.Partition()
-		of := delivery.Preview{
-			Delivery: r.delivery(q, &seen, releases.Names(leaving)), Request: request, Coming: preview.NewComing(), Removed: leaving, Kept: kept,
-		}
+		of := delivery.Preview{Delivery: r.delivery(q, &seen, releases.Names(leaving)), Request: request, Removed: leaving, Kept: kept}
 		is, err = of.All(ctx)
 		if report.Gate(ca, cluster) {
 			hold(is, report.Blocks(ca))
 		}
 	}
-	if !known && err == nil || conn.Context().Err() != nil {
-		return plan.Silent(), conn.Context().Err() == nil, nil
+	if conn.Context().Err() != nil {
+		return plan.Silent(), true, nil
 	}
-	return is, false, err
+	return is, known, err
 }
 
 // hold has what would change wait, as nothing is done on a cluster that is paused or deleted.

@@ -257,7 +257,8 @@ func (c chart) render(t *testing.T) *deliver.Rendering {
 	return &deliver.Rendering{
 		Result: job.Result{
 			Name: "demo", Version: c.version, AppVersion: "9",
-			CRDs: parse(c.crds), Objects: parse(c.manifest), Manifest: c.manifest, Hooks: c.hooks,
+			Chart: fmt.Appendf(nil, `{"metadata":{"name":"demo","version":%q,"appVersion":"9","apiVersion":"v2"}}`, c.version),
+			CRDs:  parse(c.crds), Objects: parse(c.manifest), Manifest: c.manifest, Hooks: c.hooks,
 			Generated: job.Generated{"password": "s3cret"},
 		},
 		Digest: c.digest(), Values: map[string]any{"a": "b"},

@@ -119,8 +119,7 @@ func TestRecordHasDefaultValues(t *testing.T) {
 	render := want.Render
 	want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
 		r, err := render(ctx, in)
-		r.Metadata = json.RawMessage(`{"name":"demo","version":"1.0.0","apiVersion":"v2","home":"https://example.org"}`)
-		r.ChartValues = json.RawMessage(`{"a":"default","deep":{"er":"default"}}`)
+		r.Chart = json.RawMessage(`{"metadata":{"name":"demo","version":"1.0.0","apiVersion":"v2","home":"https://example.org"},"values":{"a":"default","deep":{"er":"default"}}}`)
 		return r, err
 	}
 	e.install(want)

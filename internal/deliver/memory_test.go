@@ -152,11 +152,11 @@ func TestRecordsThatAreReadCount(t *testing.T) {
 		"what it holds": func() error { _, _, err := e.d.Holds(e.ctx, e.target, want.Release); return err },
 		"a plan": func() error {
 			next.Proof = e.proofs.of(want.Release)
-			_, err := e.d.Preview(e.ctx, e.target, next, preview.NewComing())
+			_, err := e.d.Preview(e.ctx, e.target, next, preview.NewComing(nil))
 			return err
 		},
 		"a plan of its removal": func() error {
-			_, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release))
+			_, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release), preview.NewComing(nil))
 			return err
 		},
 	}

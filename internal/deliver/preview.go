@@ -33,46 +33,38 @@ import (
 // Preview returns what Ensure would do to an add-on. It writes nothing, and has no session, so that it holds no add-on. Coming gets
 // the kinds and namespaces that the add-on brings. An error says nothing of the add-on.
 func (d *Deliverer) Preview(ctx context.Context, t Target, want Desired, coming *preview.Coming) (plan.Addon, error) {
-	t = t.dry()
-	return d.foretell(ctx, t, want.Release, want.Proof, want.Sensitive, func(past *history.History) (plan.Addon, error) {
+	return d.foretell(ctx, t, &want, func(t Target, past *history.History) (plan.Addon, error) {
 		return d.preview(ctx, t, &want, past, coming)
 	})
 }
 
-// PreviewRemoval returns what Remove would do to an add-on.
-func (d *Deliverer) PreviewRemoval(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (plan.Addon, error) {
-	t = t.dry()
-	a, err := d.foretell(ctx, t, release, proof, nil, func(past *history.History) (plan.Addon, error) {
-		return d.previewRemoval(ctx, t, past, leaving)
+// PreviewRemoval returns what Remove would do to an add-on. The objects that others take over by what comes stay.
+func (d *Deliverer) PreviewRemoval(ctx context.Context, t Target, release Release, proof string, coming *preview.Coming, leaving ...Release) (plan.Addon, error) {
+	a, err := d.foretell(ctx, t, &Desired{Release: release, Proof: proof}, func(t Target, past *history.History) (plan.Addon, error) {
+		return d.previewRemoval(ctx, t, past, coming, leaving)
 	})
 	a.Removed = true
 	return a, err
 }
 
-// dry returns a target to which nothing is written: each write is a dry run.
-func (t Target) dry() Target {
+// foretell reads the records of a release, and has it found out what would become of that. Each write of that is a dry run. A refusal
+// becomes the add-on's state.
+func (d *Deliverer) foretell(ctx context.Context, t Target, of *Desired, find func(Target, *history.History) (plan.Addon, error)) (a plan.Addon, err error) {
 	if t.Own != nil {
 		t.Own = client.NewDryRunClient(t.Own)
 	}
 	t.Client = client.NewDryRunClient(t.Client)
-	return t
-}
-
-// foretell reads the records of a release, and has it found out what would become of that. A refusal becomes the add-on's state.
-func (d *Deliverer) foretell(
-	ctx context.Context, t Target, release Release, proof string, secrets []string, find func(*history.History) (plan.Addon, error),
-) (a plan.Addon, err error) {
-	scope, claimed := t.scopeOf(release), memory.New(ctx, d.options.Memory, d.options.Clock)
+	scope, claimed := t.scopeOf(of.Release), memory.New(ctx, d.options.Memory, d.options.Clock)
 	defer claimed.End()
 	defer func() {
 		if value := recover(); value != nil {
 			a, err = plan.In(plan.Refused, ReasonInternalError, Panicked(ctx, t.Name, value)), nil
 		}
-		a.Namespace, a.Name = release.Namespace, release.Name
+		a.Namespace, a.Name = of.Namespace, of.Name
 	}()
-	past := &history.History{Store: d.storeOf(t, release, claimed), Scope: scope, Hidden: hidden.New(scope, secrets), Proof: proof, Memory: claimed}
+	past := &history.History{Store: d.storeOf(t, of.Release, claimed), Scope: scope, Hidden: hidden.New(scope, of.Sensitive), Proof: of.Proof, Memory: claimed}
 	if err = past.List(ctx); err == nil {
-		a, err = find(past)
+		a, err = find(t, past)
 	}
 	if fault, ok := errors.AsType[*record.Fault](err); ok {
 		_, err = stopForRecord(ctx, past, false, err, fault)
@@ -114,6 +106,9 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 	}
 	past.Hidden.LearnRecord(made.Record)
 	lacks, err := maker.LacksNamespace(ctx)
+	if err == nil && !lacks && !coming.Namespaces.Has(want.Namespace) {
+		err = maker.MayKeepRecords(ctx)
+	}
 	if err != nil {
 		return plan.Addon{}, err
 	}
@@ -122,10 +117,6 @@ func (d *Deliverer) preview(ctx context.Context, t Target, want *Desired, past *
 		namespace := preview.Of("v1", record.ObjectKey{Kind: object.NamespaceKind.Kind, Name: want.Namespace})
 		changes = append(changes, namespace.As(plan.Create, "", ""))
 		coming.Namespaces.Insert(want.Namespace)
-	} else if !coming.Namespaces.Has(want.Namespace) {
-		if err := maker.MayKeepRecords(ctx); err != nil {
-			return plan.Addon{}, err
-		}
 	}
 	p := d.previewer(t, want, past, coming)
 	of, err := p.Objects(ctx, made)
@@ -149,16 +140,16 @@ func (d *Deliverer) previewer(t Target, want *Desired, past *history.History, co
 	return &preview.Previewer{
 		Applier: applier, Claimer: &claim.Claimer{Applier: applier, Adoption: want.Adoption, CRDPolicy: want.CRDPolicy, Leaving: want.Leaving},
 		Keeper: t.keeper(past.Scope, want.DataPolicy, func(types.UID) bool { return false }),
-		Hidden: past.Hidden, Ignore: want.Ignore, Seen: want.Seen, Recreate: want.Recreate, Conceals: want.TakesValues, Coming: coming,
+		Hidden: past.Hidden, Policy: policyOf(want, nil), Conceals: want.TakesValues, Coming: coming,
 	}
 }
 
-func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.History, leaving []Release) (plan.Addon, error) {
+func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.History, coming *preview.Coming, leaving []Release) (plan.Addon, error) {
 	if len(past.Records) == 0 || !past.Records[0].Owned {
 		return plan.In(plan.Same, "", ""), nil
 	}
-	rec, err := past.Load(ctx, past.Records[0])
-	if err == nil && !past.Believes(rec) {
+	rec, err := loadProven(ctx, past, past.Records[0])
+	if errors.Is(err, ErrUnproven) {
 		return plan.In(plan.NotChecked, "", "Nothing proves its release record"), nil
 	}
 	if err != nil {
@@ -168,26 +159,26 @@ func (d *Deliverer) previewRemoval(ctx context.Context, t Target, past *history.
 	if err != nil {
 		return plan.Addon{}, err
 	}
-	var changes []plan.Change
 	if rec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
+		var left []plan.Change
 		for _, e := range inventory {
 			c := preview.Of(e.GroupVersionKind().GroupVersion().String(), e.Key())
-			changes = append(changes, c.As(plan.Keep, "", fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release)))
+			left = append(left, c.As(plan.Keep, "", fmt.Sprintf("Left in the cluster as Helm release %s", past.Scope.Release)))
 		}
-	} else {
-		calledOff := removal.IsCalledOff(rec, past.Records)
-		p := d.previewer(t, &Desired{Release: past.Scope.Release, Terms: rec.Terms}, past, nil)
-		if changes, err = p.Gone(ctx, inventory, past.Adopted, calledOff); err != nil {
-			return plan.Addon{}, err
-		}
-		step := removal.Step{Record: rec, Past: past, Reader: t.own(), Leaving: leaving}
-		if why, err := step.LivesOn(ctx); err != nil {
-			return plan.Addon{}, err
-		} else if why == "" && !calledOff {
-			changes = append(changes, hooksIn(rec, past, helmrelease.HookPreDelete, helmrelease.HookPostDelete)...)
-		}
+		return plan.AddonOf(left), nil
 	}
-	return plan.AddonOf(changes), nil
+	calledOff := removal.IsCalledOff(rec, past.Records)
+	p := d.previewer(t, &Desired{Release: past.Scope.Release, Terms: rec.Terms}, past, coming)
+	changes, err := p.Gone(ctx, inventory, past.Adopted, calledOff)
+	if err != nil {
+		return plan.Addon{}, err
+	}
+	step := removal.Step{Record: rec, Past: past, Reader: t.own(), Leaving: leaving}
+	why, err := step.LivesOn(ctx)
+	if why == "" && !calledOff {
+		changes = append(changes, hooksIn(rec, past, helmrelease.HookPreDelete, helmrelease.HookPostDelete)...)
+	}
+	return plan.AddonOf(changes), err
 }
 
 // hooksIn returns the hooks of a record that run.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/preview"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/plan"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -51,7 +52,7 @@ func TestPlansOfRealCharts(t *testing.T) {
 				e.Expect(requests).To(BeNumerically("<=", 2*tc.changes+3), "%v", e.meter.counts)
 				e.planAndDeliver(then, "the upgrade")
 			}
-			removal, err := e.d.PreviewRemoval(e.ctx, e.target, release, e.proofs.of(release))
+			removal, err := e.d.PreviewRemoval(e.ctx, e.target, release, e.proofs.of(release), preview.NewComing(nil))
 			must.Succeed(t, err)
 			e.meter.reset()
 			e.removed(release)

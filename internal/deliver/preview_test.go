@@ -36,7 +36,7 @@ func (e *env) preview(want deliver.Desired) plan.Addon {
 	e.t.Helper()
 	want.Proof = e.proofs.of(want.Release)
 	e.meter.reset()
-	a, err := e.d.Preview(e.ctx, e.target, want, preview.NewComing())
+	a, err := e.d.Preview(e.ctx, e.target, want, preview.NewComing(nil))
 	e.Expect(err).NotTo(HaveOccurred())
 	e.expectWrites(0, "a plan")
 	return a
@@ -261,7 +261,7 @@ func TestPlanIsTheDelivery(t *testing.T) {
 				e.Expect(o.Reason).To(Equal(a.Changes[at].Reason), "it is refused for the same reason")
 				return
 			}
-			removal, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release))
+			removal, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release), preview.NewComing(nil))
 			e.Expect(err).NotTo(HaveOccurred())
 			e.Expect(removal.Removed).To(BeTrue())
 			e.meter.reset()

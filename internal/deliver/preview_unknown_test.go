@@ -41,7 +41,7 @@ func TestPlanSaysWhatItCannotKnow(t *testing.T) {
 		a = e.preview(e.want(ns, chart{version: "3", manifest: strings.Replace(widget(group, "one"), "a: 1", "a: 2", 1) + labelled}))
 		e.Expect(planned(a)).To(Equal([]string{"Change CustomResourceDefinition widgets." + group, "Change Widget one"}))
 
-		removal, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release))
+		removal, err := e.d.PreviewRemoval(e.ctx, e.target, want.Release, e.proofs.of(want.Release), preview.NewComing(nil))
 		must.Succeed(t, err)
 		e.Expect(planned(removal)).To(Equal([]string{"Delete CustomResourceDefinition widgets." + group, "Delete Widget one"}), "its own instances are gone before it")
 		e.removed(want.Release)
@@ -116,7 +116,7 @@ func TestPlanHoldsNothing(t *testing.T) {
 	}
 	done := make(chan plan.Addon)
 	go func() {
-		a, _ := e.d.Preview(e.ctx, e.target, planned, preview.NewComing())
+		a, _ := e.d.Preview(e.ctx, e.target, planned, preview.NewComing(nil))
 		done <- a
 	}()
 	<-hangs

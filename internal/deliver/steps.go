@@ -43,7 +43,7 @@ func (r *call) claimer() *claim.Claimer {
 
 func (r *call) install(checks readiness.Checks) *install.Step {
 	return &install.Step{
-		Policy: install.Policy{Checks: checks, Ignore: r.want.Ignore, Seen: r.want.Seen, Recreate: r.want.Recreate},
+		Policy: policyOf(r.want, checks),
 		Record: r.rec, Store: r.past.Store, Wanted: &r.s.wanted, Objects: r.s.applied, Progress: &r.s.install, Applier: r.applier,
 		Claimer: r.claimer(), Watch: r.watch, Patience: r.patience(), Hidden: r.past.Hidden,
 		Wait: &ready.Wait{
@@ -52,6 +52,10 @@ func (r *call) install(checks readiness.Checks) *install.Step {
 			Hidden: r.past.Hidden, Clock: r.d.options.Clock,
 		},
 	}
+}
+
+func policyOf(want *Desired, checks readiness.Checks) install.Policy {
+	return install.Policy{Checks: checks, Ignore: want.Ignore, Seen: want.Seen, Recreate: want.Recreate}
 }
 
 func (r *call) deleter() *deletion.Deleter {

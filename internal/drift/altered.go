@@ -3,7 +3,6 @@
 package drift
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 
@@ -16,58 +15,44 @@ import (
 type Altered struct {
 	Path          fieldpath.Path
 	Before, After any
-	// Owned says that the manager owned it before.
-	Owned bool
+	// Owned says that the manager owned it before, and ByServer that the server or a webhook sets it with those of the manager.
+	Owned, ByServer bool
 }
 
 // AlteredBy returns the fields that get another value once a manager has applied an object as in a dry run: those that the manager
-// has before or after, and those that the server or a webhook sets with them. It sorts them by path.
-func AlteredBy(live, applied *unstructured.Unstructured, manager string) (own, others []Altered) {
+// has before or after, and those that the server or a webhook sets with them.
+func AlteredBy(live, applied *unstructured.Unstructured, manager string) (all []Altered) {
+	note := func(a Altered) {
+		if a.Before, a.After = ValueAt(live.Object, a.Path), ValueAt(applied.Object, a.Path); !reflect.DeepEqual(a.Before, a.After) {
+			all = append(all, a)
+		}
+	}
 	had := setOf(live.GetManagedFields(), manager)
-	mine := had.Union(setOf(applied.GetManagedFields(), manager)).Leaves()
-	for path := range mine.All() {
-		own = appendAltered(own, path, live.Object, applied.Object, had.Has(path))
+	for path := range had.Union(setOf(applied.GetManagedFields(), manager)).Leaves().All() {
+		note(Altered{Path: path.Copy(), Owned: had.Has(path)})
 	}
-	before, err := typed.DeducedParseableType.FromUnstructured(withoutServers(live.Object))
-	if err != nil {
-		return own, nil
-	}
-	after, err := typed.DeducedParseableType.FromUnstructured(withoutServers(applied.Object))
-	if err != nil {
-		return own, nil
+	own := all
+	before, err := typed.DeducedParseableType.FromUnstructured(live.Object)
+	after, failed := typed.DeducedParseableType.FromUnstructured(applied.Object)
+	if err != nil || failed != nil {
+		return own
 	}
 	if differ, err := before.Compare(after); err == nil {
-		for path := range differ.Added.Union(differ.Modified).Union(differ.Removed).Leaves().All() {
+		for path := range differ.Added.Union(differ.Modified).Union(differ.Removed).Leaves().RecursiveDifference(ofServer).All() {
 			if !slices.ContainsFunc(own, func(a Altered) bool { return isPrefix(a.Path, path) || isPrefix(path, a.Path) }) {
-				others = appendAltered(others, path, live.Object, applied.Object, false)
+				note(Altered{Path: path.Copy(), ByServer: true})
 			}
 		}
 	}
-	return own, others
-}
-
-func appendAltered(all []Altered, path fieldpath.Path, live, applied map[string]any, owned bool) []Altered {
-	a := Altered{Path: path.Copy(), Before: ValueAt(live, path), After: ValueAt(applied, path), Owned: owned}
-	if reflect.DeepEqual(a.Before, a.After) {
-		return all
-	}
-	return append(all, a)
+	return all
 }
 
 func isPrefix(short, long fieldpath.Path) bool {
 	return len(short) <= len(long) && short.Equals(long[:len(short)])
 }
 
-// withoutServers returns an object without what each write changes, and without its status.
-func withoutServers(o map[string]any) map[string]any {
-	is := maps.Clone(o)
-	delete(is, "status")
-	if metadata, ok := o["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
-			delete(metadata, field)
-		}
-		is["metadata"] = metadata
-	}
-	return is
-}
+// ofServer are what each write changes, and the status.
+var ofServer = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("status"), fieldpath.MakePathOrDie("metadata", "managedFields"), fieldpath.MakePathOrDie("metadata", "resourceVersion"),
+	fieldpath.MakePathOrDie("metadata", "generation"), fieldpath.MakePathOrDie("metadata", "uid"), fieldpath.MakePathOrDie("metadata", "creationTimestamp"),
+)

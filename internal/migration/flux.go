@@ -103,9 +103,9 @@ func (f *Found) fluxChart(ctx context.Context, is *helmRelease) (at addonsv1.Cha
 	if ref.Kind != "HelmRepository" && ref.Kind != "OCIRepository" {
 		return at, nil
 	}
-	namespace := cmp.Or(ref.Namespace, f.Namespace)
-	o := newObject(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: ref.Kind}, namespace, ref.Name)
-	if err := f.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+	namespace, o := cmp.Or(ref.Namespace, f.Namespace), &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: ref.Kind})
+	if err := f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, o); err != nil {
 		return at, fmt.Errorf("reading %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
 	}
 	url, _, _ := unstructured.NestedString(o.Object, "spec", "url")

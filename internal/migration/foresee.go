@@ -24,8 +24,8 @@ import (
 // each release that Chandler would refuse, and a note for each workload whose pods restart. If plans aren't answered, that is a problem.
 func (f *Found) Foresee(ctx context.Context, plans []*Plan, await func(context.Context, *addonsv1.AddonPlan) error) {
 	for _, p := range plans {
-		if slices.ContainsFunc(p.Releases, (*Release).isIncomplete) || f.hasStack(p.Stack.Name) {
-			continue // it has a problem
+		if p.isTaken || slices.ContainsFunc(p.Releases, func(r *Release) bool { return r.Problem != "" }) {
+			continue
 		}
 		is := p.addonPlan()
 		if err := await(ctx, is); err == nil {
@@ -39,21 +39,13 @@ func (f *Found) Foresee(ctx context.Context, plans []*Plan, await func(context.C
 // addonPlan returns a plan of the AddonStack, whose Secrets and labels of Clusters aren't written yet: values are those that the
 // releases have, and clusters have a name.
 func (p *Plan) addonPlan() *addonsv1.AddonPlan {
-	spec := *p.Stack.Spec.DeepCopy()
-	spec.ClusterSelector = &metav1.LabelSelector{}
-	a := &spec.Addons[0]
-	a.Values, a.ValuesFrom, a.ValuesTemplate, a.ValuesTemplateMode = nil, nil, "", ""
-	template, _ := json.Marshal(spec) // of our own types
-	var clusters []string
-	for _, r := range p.Releases {
-		clusters = append(clusters, r.Cluster)
-	}
+	template, _ := json.Marshal(addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}, Addons: []addonsv1.Addon{p.Releases[0].Addon}}) // of our own types
 	return &addonsv1.AddonPlan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Stack.Namespace, GenerateName: p.Stack.Name + "-"},
 		Spec: addonsv1.AddonPlanSpec{
 			StackName: p.Stack.Name, Template: &apiextensionsv1.JSON{Raw: template}, RecordedValues: true,
 			ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-				{Key: clusterv1.ClusterNameLabel, Operator: metav1.LabelSelectorOpIn, Values: clusters},
+				{Key: clusterv1.ClusterNameLabel, Operator: metav1.LabelSelectorOpIn, Values: p.clusters},
 			}},
 		},
 	}

@@ -25,7 +25,7 @@ func TestPlansAreAsked(t *testing.T) {
 		r.Addon.GeneratedValuesPolicy, r.Addon.AdoptRelease = addonsv1.GeneratedValuesPolicyRenew, &addonsv1.ReleaseReference{StorageNamespace: "flux-system"}
 	}
 	without := release("b", "incomplete", nil)
-	without.Addon.AdoptionPolicy = "" // it has no record
+	without.Problem = "has no record"
 	f := found(one, other, without)
 	plans := f.Plans()
 	var asked []*addonsv1.AddonPlan

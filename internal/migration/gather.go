@@ -5,6 +5,7 @@ package migration
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -21,16 +23,12 @@ import (
 // Gather finds what is to be moved, and what was moved before.
 func Gather(ctx context.Context, w *World) (f *Found, err error) {
 	f = &Found{World: w, running: map[string]int{}}
-	if f.Clusters, err = w.list(ctx, clusterKind); err != nil {
+	clusters, cas := &clusterv1.ClusterList{}, &addonsv1.ClusterAddonList{}
+	f.Stacks, f.Others, err = w.stacks(ctx)
+	if err := errors.Join(err, w.list(ctx, clusters), w.list(ctx, cas)); err != nil {
 		return nil, err
 	}
-	if f.Stacks, f.Others, err = w.stacks(ctx); err != nil {
-		return nil, err
-	}
-	cas := &addonsv1.ClusterAddonList{}
-	if err := w.Client.List(ctx, cas, client.InNamespace(w.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing ClusterAddons: %w", err)
-	}
+	f.Clusters = clusters.Items
 	for _, ca := range cas.Items {
 		f.running[ca.Spec.ClusterName] = len(ca.Spec.Stacks)
 	}
@@ -41,8 +39,11 @@ func Gather(ctx context.Context, w *World) (f *Found, err error) {
 	}
 	f.Releases = slices.DeleteFunc(f.Releases, f.isMoved)
 	for _, r := range f.Releases {
-		if err := f.complete(ctx, r); err != nil {
+		if r.Problem, err = f.complete(ctx, r); err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", r.Cluster, err)
+		}
+		if r.Problem != "" {
+			f.problem("%s %s", r, r.Problem)
 		}
 	}
 	return f, nil
@@ -79,30 +80,27 @@ func (f *Found) plain(ctx context.Context) error {
 	return nil
 }
 
-// complete reads the newest record of a release, and takes over what it says.
-func (f *Found) complete(ctx context.Context, r *Release) error {
+// complete reads the newest record of a release, and takes over what it says. It returns why the release can't be taken over, in words that follow its name; "" if it can.
+func (f *Found) complete(ctx context.Context, r *Release) (problem string, _ error) {
 	workload, err := f.Workload(ctx, r.Cluster)
 	if err != nil {
-		return err
+		return "", err
 	}
 	store := &record.Store{Client: workload, Release: record.Release{Namespace: r.storage, Name: r.Addon.Name}}
 	records, err := store.List(ctx)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case len(records) == 0:
-		f.problem("%s: namespace %s has no record of it", r, r.storage)
-		return nil
+		return fmt.Sprintf("has no record in namespace %s", r.storage), nil
 	case records[0].Owned:
-		f.problem("%s is an add-on of AddonStack %s", r, records[0].Stack)
-		return nil
+		return "is an add-on of AddonStack " + records[0].Stack, nil
 	case records[0].Status != string(helmcommon.StatusDeployed):
-		f.problem("%s is %s: have it deployed first", r, records[0].Status)
-		return nil
+		return fmt.Sprintf("is %s: have it deployed first", records[0].Status), nil
 	}
 	is, err := store.Load(ctx, records[0])
 	if err != nil {
-		return err
+		return "", err
 	}
 	r.Values, r.Addon.Namespace, r.Addon.AdoptionPolicy = is.Helm.Config, is.Helm.Namespace, addonsv1.AdoptionPolicyAdopt
 	if f.Renew {
@@ -111,24 +109,23 @@ func (f *Found) complete(ctx context.Context, r *Release) error {
 	if r.storage != r.Addon.Namespace {
 		r.Addon.AdoptRelease = &addonsv1.ReleaseReference{StorageNamespace: r.storage}
 	}
-	if len(validation.IsDNS1123Label(r.Addon.Name)) > 0 {
-		f.problem("%s: an add-on can't have this name", r)
-	}
+	f.show(ctx, r)
 	if is.Helm.Chart == nil || is.Helm.Chart.Metadata == nil {
-		f.problem("%s: its record doesn't say which chart it is", r)
-		return nil
+		return "has a record that doesn't say which chart it is", nil
 	}
 	chart, at := is.Helm.Chart.Metadata, &r.Addon.Chart
 	if address := f.Repositories[chart.Name]; address != "" {
 		*at = chartAt(address, chart.Name, "", false)
 	}
-	if at.OCI != nil || at.Helm != nil {
+	switch {
+	case len(validation.IsDNS1123Label(r.Addon.Name)) > 0:
+		return "has a name that no add-on can have", nil
+	case at.OCI == nil && at.Helm == nil && at.Path == "":
+		return fmt.Sprintf("has a chart of which nothing says where it is. Add --repository %s=ADDRESS", chart.Name), nil
+	case at.Path == "":
 		at.Version = cmp.Or(at.Version, chart.Version)
-	} else if at.Path == "" {
-		f.problem("%s: nothing says where its chart is. Add --repository %s=ADDRESS", r, chart.Name)
 	}
-	f.show(ctx, r)
-	return nil
+	return "", nil
 }
 
 // show decides which values of a release may be in clear, and whether its template may stay.

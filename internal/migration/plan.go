@@ -6,14 +6,15 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/printers"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/yaml"
@@ -32,6 +33,9 @@ type Plan struct {
 	Secrets []*unstructured.Unstructured
 	// Clusters are the names of those that get the label which the stack selects; empty if it has another selector.
 	Clusters []string
+
+	clusters []string // of the releases, sorted
+	isTaken  bool     // an object of it is another release's
 }
 
 // maxStackName is how long the name of an AddonStack may be.
@@ -41,10 +45,10 @@ const maxStackName = 52
 // values. Their names don't depend on which of them are written.
 func (f *Found) Plans() (plans []*Plan) {
 	var keys []string
-	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name.
-	groups, siblings, taken, running := map[string][]*Release{}, map[string]int{}, map[string]bool{}, map[string]int{}
-	maps.Copy(running, f.running)
+	// siblings counts what comes of a Previous, and of one on a cluster. taken are objects by kind and name, more counts what comes on a cluster.
+	groups, siblings, taken, more := map[string][]*Release{}, map[string]int{}, map[string]bool{}, map[string]int{}
 	for _, s := range f.Stacks {
+		taken["AddonStack "+s.Name] = true
 		previous := s.Annotations[previousAnnotation]
 		siblings[previous]++
 		for _, cluster := range f.selected(s.Spec.ClusterSelector) {
@@ -61,7 +65,8 @@ func (f *Found) Plans() (plans []*Plan) {
 		siblings[r.Previous+" "+r.Cluster]++
 	}
 	for _, other := range f.Others {
-		siblings[other]++ // its name is taken
+		siblings[other]++
+		taken["AddonStack "+other] = true
 	}
 	for _, key := range keys {
 		first, name := groups[key][0], groups[key][0].Previous
@@ -73,30 +78,26 @@ func (f *Found) Plans() (plans []*Plan) {
 		if len(name) > maxStackName {
 			name = strings.TrimRight(name[:maxStackName-9], "-.") + "-" + hashOf(name)
 		}
-		if f.hasStack(name) {
-			f.problem("%s: its AddonStack would be %s, which is there, and hasn't this release", first, name)
-		}
 		p := f.plan(name, groups[key])
-		for _, o := range append(p.Secrets, newObject(stackKind, f.Namespace, name)) {
-			object := o.GetKind() + " " + o.GetName()
+		objects := []string{"AddonStack " + name}
+		for _, secret := range p.Secrets {
+			objects = append(objects, "Secret "+secret.GetName())
+		}
+		for _, object := range objects {
 			if taken[object] {
-				f.problem("%s: %s would be another release's, too. Leave this one out, and write its AddonStack by hand", first, object)
+				p.isTaken = true
+				f.problem("%s: %s is, or would be, another release's. Leave this one out, and write its AddonStack by hand", first, object)
 			}
 			taken[object] = true
 		}
 		plans = append(plans, p)
 		for _, r := range groups[key] {
-			if running[r.Cluster]++; running[r.Cluster] == stack.MaxOfCluster+1 {
+			if more[r.Cluster]++; f.running[r.Cluster]+more[r.Cluster] == stack.MaxOfCluster+1 {
 				f.problem("cluster %s would have more than %d AddonStacks. Name what is to be moved, and join AddonStacks into one", r.Cluster, stack.MaxOfCluster)
 			}
 		}
 	}
 	return plans
-}
-
-// hasStack reports whether an AddonStack of the name is there.
-func (f *Found) hasStack(name string) bool {
-	return slices.Contains(f.Others, name) || slices.ContainsFunc(f.Stacks, func(s addonsv1.AddonStack) bool { return s.Name == name })
 }
 
 // hashOf returns eight hex digits.
@@ -112,17 +113,17 @@ func (f *Found) plan(name string, releases []*Release) *Plan {
 	s.Annotations = map[string]string{previousAnnotation: releases[0].Previous, clusterv1.PausedAnnotation: ""}
 	p := &Plan{Stack: s, Releases: releases}
 	for _, r := range releases {
-		p.Clusters = append(p.Clusters, r.Cluster)
+		p.clusters = append(p.clusters, r.Cluster)
 	}
-	slices.Sort(p.Clusters)
+	slices.Sort(p.clusters)
 	selected := f.selected(releases[0].Selector)
-	if slices.Sort(selected); slices.Equal(selected, p.Clusters) {
-		s.Spec.ClusterSelector, p.Clusters = releases[0].Selector, nil
+	if slices.Sort(selected); slices.Equal(selected, p.clusters) {
+		s.Spec.ClusterSelector = releases[0].Selector
 	} else {
 		if f.Origin == Provider && name == releases[0].Previous {
 			f.note("AddonStack %s is for the clusters that have the release; HelmChartProxy %s selects others, too", name, name)
 		}
-		s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{clusterLabelPrefix + name: string(f.Origin)}}
+		p.Clusters, s.Spec.ClusterSelector = p.clusters, &metav1.LabelSelector{MatchLabels: map[string]string{clusterLabelPrefix + name: string(f.Origin)}}
 	}
 	s.Spec.Addons = []addonsv1.Addon{releases[0].Addon}
 	p.setValues(&s.Spec.Addons[0], releases)
@@ -155,22 +156,24 @@ func (p *Plan) setValues(addon *addonsv1.Addon, releases []*Release) {
 			common = all[0]
 		}
 	}
+	below, _ := json.Marshal(common) // it was read from JSON, as all values
 	if len(common) > 0 && isShown {
-		text, _ := json.Marshal(common) // it was read from JSON
-		addon.Values = &apiextensionsv1.JSON{Raw: text}
+		addon.Values = &apiextensionsv1.JSON{Raw: below}
 	} else if len(common) > 0 {
-		p.addSecret(addon, "", "", common)
+		p.addSecret(addon, "", "", below)
 	}
 	if slices.ContainsFunc(all, func(values map[string]any) bool { return !record.SameValues(values, common) }) {
 		for i, r := range releases {
-			p.addSecret(addon, "-{{ .Cluster.metadata.name }}", "-"+r.Cluster, without(all[i], common))
+			whole, _ := json.Marshal(all[i])
+			rest, _ := jsonpatch.CreateMergePatch(below, whole) // no field is in both: they are merged in any order
+			p.addSecret(addon, "-{{ .Cluster.metadata.name }}", "-"+r.Cluster, rest)
 		}
 	}
 }
 
 // addSecret adds a Secret with values, and refers to it by a name that may have a template.
-func (p *Plan) addSecret(addon *addonsv1.Addon, template, middle string, values map[string]any) {
-	text, _ := yaml.Marshal(values) // it was read from JSON
+func (p *Plan) addSecret(addon *addonsv1.Addon, template, middle string, values []byte) {
+	text, _ := yaml.JSONToYAML(values)
 	ref := addonsv1.ValuesReference{Kind: "Secret", Name: p.Stack.Name + template + "-values"}
 	if !slices.Contains(addon.ValuesFrom, ref) {
 		addon.ValuesFrom = append(addon.ValuesFrom, ref)
@@ -187,14 +190,11 @@ func (p *Plan) addSecret(addon *addonsv1.Addon, template, middle string, values 
 // YAML returns the Secrets and AddonStacks as people apply them.
 func YAML(plans []*Plan) string {
 	var all strings.Builder
+	printer := &printers.YAMLPrinter{}
 	for _, p := range plans {
-		objects := []any{p.Stack}
+		_ = printer.PrintObj(p.Stack, &all) // of our own types, into memory
 		for _, secret := range p.Secrets {
-			objects = append(objects, secret.Object)
-		}
-		for _, o := range objects {
-			text, _ := yaml.Marshal(o) // of our own types
-			all.WriteString("---\n" + string(text))
+			_ = printer.PrintObj(secret, &all)
 		}
 	}
 	return all.String()

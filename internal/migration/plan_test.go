@@ -3,6 +3,8 @@
 package migration_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -30,10 +32,9 @@ const namespace = "team-a"
 func found(releases ...*migration.Release) *migration.Found {
 	f := &migration.Found{World: &migration.World{Namespace: namespace, Origin: migration.Provider}, Releases: releases}
 	for _, name := range []string{"a", "b", "c"} {
-		c := unstructured.Unstructured{Object: map[string]any{}}
-		c.SetName(name)
+		c := clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if name < "c" {
-			c.SetLabels(map[string]string{"env": "prod"})
+			c.Labels = map[string]string{"env": "prod"}
 		}
 		f.Clusters = append(f.Clusters, c)
 	}
@@ -52,9 +53,9 @@ func release(cluster, name string, values map[string]any) *migration.Release {
 // write has the AddonStack of a plan there, and the labels of its Clusters.
 func write(f *migration.Found, p *migration.Plan) {
 	f.Stacks = []addonsv1.AddonStack{*p.Stack}
-	for _, c := range f.Clusters {
-		if slices.Contains(p.Clusters, c.GetName()) {
-			c.SetLabels(p.Stack.Spec.ClusterSelector.MatchLabels)
+	for i := range f.Clusters {
+		if slices.Contains(p.Clusters, f.Clusters[i].Name) {
+			f.Clusters[i].Labels = p.Stack.Spec.ClusterSelector.MatchLabels
 		}
 	}
 }
@@ -136,8 +137,10 @@ func TestPlanBesideAStackOfTheName(t *testing.T) {
 	g.Expect(f.Plans()[0].Stack.Name).To(Equal("web-a"))
 	g.Expect(f.Problems).To(BeEmpty())
 	f.Others = append(f.Others, "web-a")
-	f.Plans()
-	g.Expect(f.Problems).To(HaveLen(1))
+	f.Foresee(t.Context(), f.Plans(), func(context.Context, *addonsv1.AddonPlan) error {
+		return errors.New("a plan would be of the other stack")
+	})
+	g.Expect(f.Problems).To(ConsistOf(ContainSubstring("AddonStack web-a")))
 }
 
 var hash = regexp.MustCompile("-[0-9a-f]{8}")

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -96,11 +97,12 @@ func (f *Found) seeStopped(ctx context.Context) error {
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
 	} {
-		found, err := f.list(ctx, kind, client.InNamespace(""), isProvider)
-		if err != nil {
+		found := &unstructured.UnstructuredList{}
+		found.SetGroupVersionKind(kind)
+		if err := f.list(ctx, found, client.InNamespace(""), isProvider); err != nil {
 			return err
 		}
-		for _, o := range found {
+		for _, o := range found.Items {
 			f.problem("%s %s of the Helm add-on provider is there. Stop the provider; its CRDs and their objects stay: clusterctl delete --addon helm", kind.Kind, o.GetName())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -31,6 +32,8 @@ type Release struct {
 	// are below them.
 	Shown map[string]any
 	From  []addonsv1.ValuesReference
+	// Problem is why it can't be taken over, as its record says, in words that follow its name; "" for none.
+	Problem string
 
 	storage string // the namespace of its records
 }
@@ -40,17 +43,11 @@ func (r *Release) String() string {
 	return fmt.Sprintf("release %s/%s on cluster %s", r.Addon.Namespace, r.Addon.Name, r.Cluster)
 }
 
-// isIncomplete reports whether the record of the release, or where its chart is, isn't known.
-func (r *Release) isIncomplete() bool {
-	at := r.Addon.Chart
-	return r.Addon.AdoptionPolicy == "" || at.OCI == nil && at.Helm == nil && at.Path == ""
-}
-
 // Found is what there is in a World.
 type Found struct {
 	*World
-	Clusters []unstructured.Unstructured // all of the namespace
-	Releases []*Release                  // that no AddonStack has
+	Clusters []clusterv1.Cluster // all of the namespace
+	Releases []*Release          // that no AddonStack has
 	// Stacks are AddonStacks that a migration from the same origin made.
 	Stacks []addonsv1.AddonStack
 	// Others are the names of all other AddonStacks.
@@ -79,8 +76,8 @@ func (f *Found) note(format string, args ...any) {
 func (f *Found) selected(by *metav1.LabelSelector) (names []string) {
 	selector, err := metav1.LabelSelectorAsSelector(by)
 	for i := range f.Clusters {
-		if err == nil && selector.Matches(labels.Set(f.Clusters[i].GetLabels())) {
-			names = append(names, f.Clusters[i].GetName())
+		if err == nil && selector.Matches(labels.Set(f.Clusters[i].Labels)) {
+			names = append(names, f.Clusters[i].Name)
 		}
 	}
 	return names

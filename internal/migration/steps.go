@@ -9,8 +9,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -43,11 +45,10 @@ func await(name string, missing func(context.Context) (string, error)) Step {
 		lacks := ""
 		err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 			now, err := missing(ctx)
-			if err != nil {
-				return false, err
+			if err == nil {
+				lacks = now
 			}
-			lacks = now
-			return lacks == "", nil
+			return lacks == "", err
 		})
 		if lacks != "" && ctx.Err() != nil { // also if it ended amid a request
 			return errors.New(lacks)
@@ -56,27 +57,19 @@ func await(name string, missing func(context.Context) (string, error)) Step {
 	}}
 }
 
-// writer makes the steps that write to the management cluster.
-type writer struct {
-	client    client.Client
-	namespace string
-	origin    Origin
-}
-
-func (w *World) writer() writer { return writer{w.Client, w.Namespace, w.Origin} }
-
 // patch makes a step that changes an object by a merge patch. An object that is gone needs none.
-func (w writer) patch(name string, o client.Object, patch string) Step {
+func (w *World) patch(name string, o client.Object, patch string) Step {
 	return Step{name, func(ctx context.Context) error {
-		return client.IgnoreNotFound(w.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner))
+		return client.IgnoreNotFound(w.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner))
 	}}
 }
 
 // remove makes a step that deletes an object that was read, and not another one of its name.
-func (w writer) remove(o client.Object) Step {
+func (w *World) remove(o client.Object) Step {
 	uid := o.GetUID()
-	return Step{fmt.Sprintf("delete %s %s", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()), func(ctx context.Context) error {
-		err := w.client.Delete(ctx, o, client.Preconditions{UID: &uid})
+	kind, _ := w.Client.GroupVersionKindFor(o)
+	return Step{fmt.Sprintf("delete %s %s", kind.Kind, o.GetName()), func(ctx context.Context) error {
+		err := w.Client.Delete(ctx, o, client.Preconditions{UID: &uid})
 		if apierrors.IsConflict(err) {
 			return nil
 		}
@@ -85,7 +78,7 @@ func (w writer) remove(o client.Object) Step {
 }
 
 // label makes a step that sets the label of a Cluster to a value in JSON; null removes it.
-func (w writer) label(cluster, label, value string) Step {
-	o := newObject(clusterKind, w.namespace, cluster)
-	return w.patch(fmt.Sprintf("kubectl label cluster %s -n %s %s=%s", cluster, w.namespace, label, value), o, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, label, value))
+func (w *World) label(cluster, label, value string) Step {
+	o := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: cluster}}
+	return w.patch(fmt.Sprintf("kubectl label cluster %s -n %s %s=%s", cluster, w.Namespace, label, value), o, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, label, value))
 }

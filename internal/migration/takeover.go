@@ -7,77 +7,66 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-var stackKind = addonsv1.GroupVersion.WithKind("AddonStack")
-
-func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(kind)
-	o.SetNamespace(namespace)
-	o.SetName(name)
-	return o
-}
-
 // Takeover returns the steps that make AddonStacks of what was found, and go on with those that have it already. All are
 // written before the first one begins, and nothing is deleted before all are Ready.
 func (f *Found) Takeover(plans []*Plan) []Step {
 	var stop, write, begin, ready, remove []Step
-	w := f.writer()
 	all := slices.DeleteFunc(slices.Clone(f.Stacks), func(s addonsv1.AddonStack) bool { return !slices.Contains(f.moved, s.Name) })
 	for _, p := range plans {
-		write = append(write, w.write(p)...)
+		write = append(write, f.write(p)...)
 		all = append(all, *p.Stack)
 	}
 	for _, s := range all {
 		if s.Status.LatestRevision == "" { // else who paused it may resume it
-			begin = append(begin, w.patch("resume AddonStack "+s.Name, newObject(stackKind, f.Namespace, s.Name),
+			begin = append(begin, f.patch("resume AddonStack "+s.Name, s.DeepCopy(),
 				`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
 		}
-		ready = append(ready, await("wait until AddonStack "+s.Name+" is Ready", func(ctx context.Context) (string, error) { return w.notReady(ctx, s.Name) }))
+		ready = append(ready, await("wait until AddonStack "+s.Name+" is Ready", func(ctx context.Context) (string, error) { return f.notReady(ctx, s.Name) }))
 	}
 	for _, o := range f.owners {
 		if f.Origin == Flux {
-			stop = append(stop, w.patch("suspend HelmRelease "+o.GetName(), o.DeepCopy(), `{"spec":{"suspend":true}}`))
+			stop = append(stop, f.patch("suspend HelmRelease "+o.GetName(), o.DeepCopy(), `{"spec":{"suspend":true}}`))
 		}
-		remove = append(remove, w.removeOwner(o)...)
+		remove = append(remove, f.removeOwner(o)...)
 	}
 	return slices.Concat(stop, write, begin, ready, remove)
 }
 
 // write returns the steps that write a plan. An AddonStack comes after what it refers to. Objects of others aren't changed.
-func (w writer) write(p *Plan) (steps []Step) {
+func (w *World) write(p *Plan) (steps []Step) {
 	for _, secret := range p.Secrets {
 		steps = append(steps, Step{"write Secret " + secret.GetName(), func(ctx context.Context) error {
-			is := newObject(secret.GroupVersionKind(), w.namespace, secret.GetName())
-			if err := w.client.Get(ctx, client.ObjectKeyFromObject(is), is); client.IgnoreNotFound(err) != nil {
+			is := &corev1.Secret{}
+			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(secret), is); client.IgnoreNotFound(err) != nil {
 				return err
-			} else if err == nil && is.GetLabels()[stackLabel] != p.Stack.Name {
+			} else if err == nil && is.Labels[stackLabel] != p.Stack.Name {
 				return fmt.Errorf("it is there, and isn't of AddonStack %s. Rename it", p.Stack.Name)
 			}
-			return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner)
+			return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(secret.DeepCopy()), fieldOwner)
 		}})
 	}
 	for _, cluster := range p.Clusters {
-		steps = append(steps, w.label(cluster, clusterLabelPrefix+p.Stack.Name, fmt.Sprintf("%q", w.origin)))
+		steps = append(steps, w.label(cluster, clusterLabelPrefix+p.Stack.Name, fmt.Sprintf("%q", w.Origin)))
 	}
 	return append(steps, Step{"write AddonStack " + p.Stack.Name, func(ctx context.Context) error {
-		return w.client.Create(ctx, p.Stack.DeepCopy(), fieldOwner)
+		return w.Client.Create(ctx, p.Stack.DeepCopy(), fieldOwner)
 	}})
 }
 
 // notReady says why an AddonStack isn't Ready, in the words of its condition; "" if it is.
-func (w writer) notReady(ctx context.Context, name string) (string, error) {
-	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(s), s); err != nil {
+func (w *World) notReady(ctx context.Context, name string) (string, error) {
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(s), s); err != nil {
 		return "", err
 	}
 	is := meta.FindStatusCondition(s.Status.Conditions, addonsv1.ReadyCondition)
@@ -97,11 +86,11 @@ func isFromGit(o *unstructured.Unstructured) bool {
 
 // removeOwner returns the steps that delete a previous owner's object. Nothing is uninstalled by it: Flux's controller takes
 // its own finalizer from what is suspended, and the Helm add-on provider is stopped.
-func (w writer) removeOwner(o *unstructured.Unstructured) (steps []Step) {
+func (w *World) removeOwner(o *unstructured.Unstructured) (steps []Step) {
 	if isFromGit(o) {
 		return []Step{{"remove " + o.GetKind() + " " + o.GetName() + " from Git yourself", func(context.Context) error { return nil }}}
 	}
-	if w.origin == Provider {
+	if w.Origin == Provider {
 		steps = append(steps, w.patch("remove the finalizers of "+o.GetKind()+" "+o.GetName(), o.DeepCopy(), `{"metadata":{"finalizers":null}}`))
 	}
 	return append(steps, w.remove(o.DeepCopy()))

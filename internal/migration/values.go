@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -19,13 +17,9 @@ import (
 
 // makes reports whether the template of a release makes its values, as Chandler would have it do.
 func (f *Found) makes(ctx context.Context, r *Release) bool {
-	at := slices.IndexFunc(f.Clusters, func(c unstructured.Unstructured) bool { return c.GetName() == r.Cluster })
-	cluster := &clusterv1.Cluster{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(f.Clusters[at].Object, cluster) != nil {
-		return false
-	}
+	at := slices.IndexFunc(f.Clusters, func(c clusterv1.Cluster) bool { return c.Name == r.Cluster })
 	reader := layers.Reader{
-		Renderer: layers.InProcess{}, Namespace: f.Namespace, Cluster: member.OfCluster(cluster), Object: layers.ObjectsBy(f.Client, f.Namespace),
+		Renderer: layers.InProcess{}, Namespace: f.Namespace, Cluster: member.OfCluster(&f.Clusters[at]), Object: layers.ObjectsBy(f.Client, f.Namespace),
 	}
 	made, _, err := reader.Read(ctx, layers.Layer{Field: "valuesTemplate", Template: &addonsv1.Addon{
 		ValuesTemplate: r.Template, ValuesTemplateMode: addonsv1.ValuesTemplateModeLenient,
@@ -47,19 +41,4 @@ func shared(a, b map[string]any) map[string]any {
 		}
 	}
 	return both
-}
-
-// without returns what values have beside what they share with others. Both merged are the values again, whichever is
-// above: they have no field in common.
-func without(values, common map[string]any) map[string]any {
-	rest := map[string]any{}
-	for key, value := range values {
-		other, has := common[key]
-		if inner, isMap := value.(map[string]any); !has {
-			rest[key] = value
-		} else if part, _ := other.(map[string]any); isMap && !reflect.DeepEqual(value, other) {
-			rest[key] = without(inner, part)
-		}
-	}
-	return rest
 }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -60,16 +59,13 @@ type World struct {
 	Renew bool
 }
 
-var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
-
-// list lists the objects of a kind, in the namespace unless the options have another one.
-func (w *World) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
-	all := &unstructured.UnstructuredList{}
-	all.SetGroupVersionKind(kind)
+// list lists objects of a kind, in the namespace unless the options have another one.
+func (w *World) list(ctx context.Context, all client.ObjectList, options ...client.ListOption) error {
 	if err := w.Client.List(ctx, all, append([]client.ListOption{client.InNamespace(w.Namespace)}, options...)...); err != nil {
-		return nil, fmt.Errorf("listing %s: %w", kind.Kind, err)
+		kind, _ := w.Client.GroupVersionKindFor(all)
+		return fmt.Errorf("listing %s: %w", kind.Kind, err)
 	}
-	return all.Items, nil
+	return nil
 }
 
 // object is one of another program, with the fields of its spec that matter.
@@ -80,9 +76,11 @@ type object[T any] struct {
 
 // read lists the objects of a kind in the namespace. Their fields are found by their names in any case.
 func read[T any](ctx context.Context, w *World, kind schema.GroupVersionKind) (all []object[T], _ error) {
-	items, err := w.list(ctx, kind)
-	for i := range items {
-		o := object[T]{Unstructured: &items[i]}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	err := w.list(ctx, list)
+	for i := range list.Items {
+		o := object[T]{Unstructured: &list.Items[i]}
 		spec, _ := json.Marshal(o.Object["spec"]) // it was read from JSON
 		if err := json.Unmarshal(spec, &o.Spec); err != nil {
 			return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, o.GetName(), err)
@@ -95,8 +93,8 @@ func read[T any](ctx context.Context, w *World, kind schema.GroupVersionKind) (a
 // stacks returns the AddonStacks that a migration from the origin made, and the names of all others.
 func (w *World) stacks(ctx context.Context) (made []addonsv1.AddonStack, others []string, _ error) {
 	list := &addonsv1.AddonStackList{}
-	if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
-		return nil, nil, fmt.Errorf("listing AddonStacks: %w", err)
+	if err := w.list(ctx, list); err != nil {
+		return nil, nil, err
 	}
 	for _, s := range list.Items {
 		if s.Labels[originLabel] == string(w.Origin) {

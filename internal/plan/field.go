@@ -20,7 +20,7 @@ const (
 // Field is a field of an object that gets another value. A value that mustn't be shown is [Hidden].
 type Field struct {
 	addonsv1.PlanField
-	// digest of the new value, 0 for none. It says whether two clusters get the same one, and is never written.
+	// digest of the new value. It says whether two clusters get the same one, and is never written.
 	digest uint64
 }
 
@@ -36,12 +36,11 @@ const maxValue = 128
 // FieldOf returns a field with its values; nil is that of one that isn't there. Secrets are taken out of what is shown. Without
 // show, as in a Secret, nothing is.
 func FieldOf(path string, cause addonsv1.PlanCause, before, after any, show bool, secrets []string) Field {
-	is := Field{PlanField: addonsv1.PlanField{Path: path, Cause: cause, Old: shown(before, show, secrets), New: shown(after, show, secrets)}}
-	if after != nil {
-		text, _ := json.Marshal(after) // it was read from JSON
-		is.digest = maphash.Bytes(seed, text)
+	text, _ := json.Marshal(after) // it was read from JSON
+	return Field{
+		PlanField: addonsv1.PlanField{Path: path, Cause: cause, Old: shown(before, show, secrets), New: shown(after, show, secrets)},
+		digest:    maphash.Bytes(seed, text),
 	}
-	return is
 }
 
 // shown returns a value as JSON, as much of it as is shown.
@@ -52,9 +51,6 @@ func shown(value any, show bool, secrets []string) string {
 	if !show {
 		return Hidden
 	}
-	text, err := json.Marshal(value)
-	if err != nil { // no value of an object
-		return Hidden
-	}
+	text, _ := json.Marshal(value) // it was read from JSON
 	return message.Shorten(message.Redact(string(text), secrets), maxValue)
 }

@@ -24,11 +24,10 @@ type Sum struct {
 
 // group are clusters to which the same happens.
 type group struct {
-	clusters int32
-	names    []string           // the first ones
-	sample   addonsv1.PlanGroup // of the first one
-	digests  []uint64           // of the sample's fields, in their order
-	varies   []bool             // whether a cluster has another digest
+	names   []string
+	sample  addonsv1.PlanGroup // of the first one by name
+	digests []uint64           // of a sample's fields, in their order
+	varies  []bool             // whether a cluster has another digest
 }
 
 // Add adds a cluster.
@@ -47,8 +46,7 @@ func (s *Sum) Add(name string, addons []Addon) {
 			}
 		}
 	}
-	sample, digests := shapeOf(addons)
-	key := keyOf(sample)
+	sample, digests, key := shapeOf(addons)
 	if s.groups == nil {
 		s.counts, s.groups = map[addonsv1.PlanState]int32{}, map[[sha256.Size]byte]*group{}
 	}
@@ -61,13 +59,9 @@ func (s *Sum) Add(name string, addons []Addon) {
 	for i, digest := range digests {
 		g.varies[i] = g.varies[i] || digest != g.digests[i]
 	}
-	g.clusters++
-	at, _ := slices.BinarySearch(g.names, name)
-	if at == 0 {
+	if g.names = append(g.names, name); name == slices.Min(g.names) {
 		g.sample = sample
 	}
-	g.names = slices.Insert(g.names, at, name)
-	g.names = g.names[:min(len(g.names), maxExamples)]
 }
 
 // Clusters returns the counts up to now. Of total clusters, some may not have been added yet.
@@ -83,7 +77,8 @@ func (s *Sum) Into(status *addonsv1.AddonPlanStatus, total int) {
 	status.Clusters, status.Restarts, status.Removed, status.Groups = s.Clusters(total), s.restarts, s.removed, nil
 	for _, g := range s.groups {
 		is := *g.sample.DeepCopy()
-		is.Clusters, is.Examples = g.clusters, g.names
+		is.Clusters, is.Examples = int32(len(g.names)), slices.Sorted(slices.Values(g.names))
+		is.Examples = is.Examples[:min(len(is.Examples), maxExamples)]
 		varies := g.varies
 		for i := range is.Changes {
 			for j := range is.Changes[i].Fields {

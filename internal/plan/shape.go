@@ -5,7 +5,7 @@ package plan
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
+	"fmt"
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -20,13 +20,15 @@ const (
 )
 
 // shapeOf returns what becomes of a cluster as a group has it, in an order of its own, and the digests of the new values of its
-// fields.
-func shapeOf(addons []Addon) (is addonsv1.PlanGroup, digests []uint64) {
-	size := 0
+// fields. The key is that of clusters that are alike: in all but messages, and values of fields.
+func shapeOf(addons []Addon) (is addonsv1.PlanGroup, digests []uint64, key [sha256.Size]byte) {
+	size, shape := 0, sha256.New()
 	for _, a := range addons {
 		message.ShortenAll(map[*string]int{&a.Namespace: 63, &a.Name: 53, &a.Reason: 64, &a.Message: 512})
 		if a.State != Same && len(is.Addons) < maxAddons {
 			is.Addons = append(is.Addons, a.PlanAddon)
+			a.Message = ""
+			fmt.Fprintf(shape, "%#v", a.PlanAddon)
 		}
 		for _, c := range slices.SortedStableFunc(slices.Values(a.Changes), inOrder) {
 			if len(is.Changes) == maxChanges {
@@ -43,11 +45,15 @@ func shapeOf(addons []Addon) (is addonsv1.PlanGroup, digests []uint64) {
 				message.ShortenAll(map[*string]int{&f.Path: 512})
 				c.Fields = append(c.Fields, f.PlanField)
 				digests = append(digests, f.digest)
+				fmt.Fprintf(shape, "%q %q %t %t", f.Path, f.Cause, f.Old != "", f.New != "") // a field that comes isn't one that changes
 			}
 			is.Changes = append(is.Changes, c.PlanChange)
+			c.Fields, c.Message = nil, ""
+			fmt.Fprintf(shape, "%#v", c.PlanChange)
 		}
 	}
-	return is, digests
+	fmt.Fprint(shape, is.Truncated)
+	return is, digests, [sha256.Size]byte(shape.Sum(nil))
 }
 
 func byPath(a, b Field) int {
@@ -67,29 +73,4 @@ func (c *Change) rank() int {
 		return 0
 	}
 	return 1
-}
-
-// keyOf returns a digest of what makes two clusters alike: all but messages, and values of fields.
-func keyOf(sample addonsv1.PlanGroup) [sha256.Size]byte {
-	is := *sample.DeepCopy()
-	for i := range is.Addons {
-		is.Addons[i].Message = ""
-	}
-	for i := range is.Changes {
-		is.Changes[i].Message = ""
-		for j := range is.Changes[i].Fields {
-			f := &is.Changes[i].Fields[j]
-			f.Old, f.New = presence(f.Old), presence(f.New)
-		}
-	}
-	text, _ := json.Marshal(is) // plain values
-	return sha256.Sum256(text)
-}
-
-// presence returns whether there is a value: a field that comes isn't one that changes.
-func presence(value string) string {
-	if value == "" {
-		return ""
-	}
-	return "x"
 }

@@ -126,6 +126,26 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// Clusters on which fields come, go or change, or whose add-ons wait for other reasons, are groups of their own.
+func TestGroupsApart(t *testing.T) {
+	sum, is := plan.Sum{}, addonsv1.AddonPlanStatus{}
+	for name, values := range map[string][2]any{"comes": {nil, "b"}, "goes": {"a", nil}, "changes": {"a", "b"}, "changes otherwise": {"c", "d"}} {
+		c := plan.Change{Altered: []plan.Field{plan.FieldOf(".a", plan.ByManifest, values[0], values[1], true, nil)}}
+		sum.Add(name, []plan.Addon{plan.AddonOf([]plan.Change{c})})
+	}
+	sum.Add("waits", []plan.Addon{plan.In(plan.Held, "WaitingForUpgrade", "one")})
+	sum.Add("waits, too", []plan.Addon{plan.In(plan.Held, "WaitingForUpgrade", "two")})
+	sum.Add("is paused", []plan.Addon{plan.In(plan.Held, "Paused", "three")})
+	sum.Into(&is, 7)
+	var sizes []int32
+	for _, g := range is.Groups {
+		sizes = append(sizes, g.Clusters)
+	}
+	if !slices.Equal(sizes, []int32{2, 2, 1, 1, 1}) {
+		t.Errorf("the groups are of %v clusters: %+v", sizes, is.Groups)
+	}
+}
+
 // The status stays within its bound, whatever clusters say, and counts are whole.
 func TestBound(t *testing.T) {
 	sum, fields := plan.Sum{}, []plan.Field(nil)

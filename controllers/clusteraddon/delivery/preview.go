@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -26,20 +25,19 @@ import (
 type Preview struct {
 	Delivery
 	Request plan.Request
-	Coming  *preview.Coming
 	// Removed are the records of the add-ons that leave, and Kept the statuses of those that stay.
 	Removed []deliver.Summary
 	Kept    []addonsv1.AddonStatus
+
+	coming *preview.Coming
 }
 
 // All returns what becomes of the stack's add-ons, each one after those that it depends on, and those that leave at last. If one gives
 // up an object that another one wants, they are looked at once more: the object is created once it is deleted.
 func (p Preview) All(ctx context.Context) ([]plan.Addon, error) {
-	all, err := p.each(ctx)
-	if gone := given(all); err == nil && len(gone) > 0 {
-		p.Coming = preview.NewComing()
-		p.Coming.Free = gone
-		all, err = p.each(ctx)
+	all, err := p.each(ctx, nil)
+	if gone := given(all); len(gone) > 0 {
+		all, err = p.each(ctx, gone)
 	}
 	return all, err
 }
@@ -63,8 +61,10 @@ func given(all []plan.Addon) sets.Set[record.ObjectKey] {
 // goesOn reports whether an add-on comes to what it is to be, as far as that is known.
 func goesOn(a *plan.Addon) bool { return a.State != plan.Refused && a.State != plan.Held }
 
-// each returns what becomes of the add-ons. For those that depend on it, an add-on counts as ready unless it is held or refused.
-func (p Preview) each(ctx context.Context) (all []plan.Addon, err error) {
+// each returns what becomes of the add-ons, if some objects are gone by then. For those that depend on it, an add-on counts as ready
+// unless it is held or refused.
+func (p Preview) each(ctx context.Context, gone sets.Set[record.ObjectKey]) (all []plan.Addon, err error) {
+	p.coming = preview.NewComing(gone)
 	holder := Holders(p.Wanted, p.Installed, p.Unresolved, p.ClusterAddon.Spec.Stacks)
 	ready := maps.Clone(p.Absent)
 	for i := range p.Wanted {
@@ -85,7 +85,7 @@ func (p Preview) each(ctx context.Context) (all []plan.Addon, err error) {
 		if removed.Stack != p.Request.Stack {
 			continue
 		}
-		one, err := p.leaving(ctx, removed, all)
+		one, err := p.leaving(ctx, removed)
 		if err != nil {
 			return nil, fmt.Errorf("add-on %s: %w", removed.Name, err)
 		}
@@ -151,24 +151,14 @@ func (p Preview) delivered(ctx context.Context, t *turn) (plan.Addon, error) {
 	}
 	want := p.desired(t.in)
 	want.TakesValues = p.Request.RecordedValues
-	return p.Deliverer.Preview(ctx, target, want, p.Coming)
+	return p.Deliverer.Preview(ctx, target, want, p.coming)
 }
 
-// leaving returns what the removal of an add-on does. The objects that others take over stay.
-func (p Preview) leaving(ctx context.Context, removed deliver.Summary, others []plan.Addon) (plan.Addon, error) {
+// leaving returns what the removal of an add-on does.
+func (p Preview) leaving(ctx context.Context, removed deliver.Summary) (plan.Addon, error) {
 	target, err := p.Workload.As(removed.ServiceAccount)
 	if err != nil {
 		return plan.Addon{}, err
 	}
-	is, err := p.Deliverer.PreviewRemoval(ctx, target, removed.Release, p.Proofs.Of(removed.Release), p.Leaving...)
-	for i := range is.Changes {
-		c := &is.Changes[i]
-		for _, other := range others {
-			takes := func(o plan.Change) bool { return o.Action == plan.Adopt && preview.KeyOf(&o) == preview.KeyOf(c) }
-			if c.Action == plan.Delete && slices.ContainsFunc(other.Changes, takes) {
-				*c = c.As(plan.Keep, "", fmt.Sprintf("It goes over to add-on %s/%s", other.Namespace, other.Name))
-			}
-		}
-	}
-	return is, err
+	return p.Deliverer.PreviewRemoval(ctx, target, removed.Release, p.Proofs.Of(removed.Release), p.coming, p.Leaving...)
 }

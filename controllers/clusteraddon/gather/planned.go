@@ -3,6 +3,7 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -27,9 +28,7 @@ func (r Reader) Planned(ctx context.Context, ca *addonsv1.ClusterAddon, of plan.
 	is := &assigned[at]
 	is.Revision, is.DeletionPolicy, is.HeldRemoval = of.Revision, of.Spec.DeletionPolicy, nil
 	is.Spec, is.Pinned, is.Unknown = of.Spec, of.Inputs, nil
-	if is.Written == nil {
-		is.Written = &addonsv1.AddonStack{}
-	}
+	is.Written = cmp.Or(is.Written, &addonsv1.AddonStack{})
 	is.Written.Spec, ca.Spec.Stacks[at] = *of.Spec, is.StackRevision
 	return assigned, nil
 }

@@ -57,7 +57,7 @@ func (q Health) Look(ctx context.Context, record deliver.Summary, in *inputs.Inp
 		return nil
 	}
 	changed, listed := q.Watched.Changed(q.Workload.Conn, release)
-	err := q.lookAtChanged(ctx, changed, Hiding(in))
+	err := q.lookAtChanged(ctx, changed)
 	if !memory.looked && was.Phase == addonsv1.AddonDegraded && was.Revision == one.Status.Revision {
 		if !listed || err != nil { // nothing says that it is otherwise now
 			is := result.SaidIn(was)
@@ -77,7 +77,7 @@ func (q Health) Look(ctx context.Context, record deliver.Summary, in *inputs.Inp
 		one.RetryAfter = retry.Sooner(one.RetryAfter, left)
 		return nil
 	}
-	return &decide.Said{Phase: addonsv1.AddonDegraded, Reason: worst.Reason, Message: worst.Message}
+	return &decide.Said{Phase: addonsv1.AddonDegraded, Reason: worst.Reason, Message: worst.Text(Hiding(in))}
 }
 
 // Hiding returns what hides the secrets of an add-on in words of its cluster. While these aren't known, it hides all.
@@ -91,8 +91,8 @@ func Hiding(in *inputs.Inputs) func(words string) string {
 }
 
 // lookAtChanged looks at objects that have changed, and notes when the next look may come.
-func (q Health) lookAtChanged(ctx context.Context, changed []deliver.ObjectKey, hide func(string) string) error {
-	pause, err := q.read(ctx, changed, hide)
+func (q Health) lookAtChanged(ctx context.Context, changed []deliver.ObjectKey) error {
+	pause, err := q.read(ctx, changed)
 	if pause > 0 {
 		q.Watched.LookAgain(q.Workload.Conn, q.Addon.Release(), pause)
 	}
@@ -103,7 +103,7 @@ func (q Health) lookAtChanged(ctx context.Context, changed []deliver.ObjectKey, 
 }
 
 // read reads objects, and notes what is wrong with them. It returns how long the next look is to wait.
-func (q Health) read(ctx context.Context, objects []deliver.ObjectKey, hide func(string) string) (pause time.Duration, _ error) {
+func (q Health) read(ctx context.Context, objects []deliver.ObjectKey) (pause time.Duration, _ error) {
 	if len(objects) == 0 {
 		return 0, nil
 	}
@@ -127,9 +127,6 @@ func (q Health) read(ctx context.Context, objects []deliver.ObjectKey, hide func
 	err = group.Wait()
 	if err == nil {
 		for i, key := range objects {
-			if f := found[i].finding; f != nil {
-				f.Message, f.Words = f.Text(hide), ""
-			}
 			q.Memory.Note(key, found[i].finding, found[i].before, q.Now)
 		}
 	}

@@ -34,7 +34,7 @@ type Keeper struct {
 	// IsApplied reports whether the object with a UID is one that the add-on has applied, and still has.
 	IsApplied func(types.UID) bool
 	// Goes reports whether an instance of a CRD is deleted before the CRD is. Nil: all that were are gone by now.
-	Goes func(kind schema.GroupKind, namespace, name string) bool
+	Goes func(record.ObjectKey) bool
 }
 
 // Decide returns whether an object of which these facts are known stays, and why if people are to know that. One that is disowned
@@ -103,7 +103,9 @@ func (k *Keeper) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	gk := schema.GroupKind{Group: group, Kind: kind}
-	first, err := k.firstOf(ctx, gk, "", func(m *metav1.PartialObjectMetadata) bool { return k.Goes != nil && k.Goes(gk, m.Namespace, m.Name) })
+	first, err := k.firstOf(ctx, gk, "", func(m *metav1.PartialObjectMetadata) bool {
+		return k.Goes != nil && k.Goes(record.ObjectKey{Group: group, Kind: kind, Namespace: m.Namespace, Name: m.Name})
+	})
 	if status, _ := object.AnswerOf(err); object.WebhookUnavailable(status) {
 		return fmt.Sprintf("may still have instances: %s can't be listed without its conversion webhook", kind), nil
 	}

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
@@ -51,12 +51,10 @@ func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd 
 	switch {
 	case apierrors.IsNotFound(err):
 		c.Action = plan.Create
-		if _, _, err = p.Applier.DryRun(ctx, o, ""); err != nil {
-			return p.failed(c, key, err)
-		}
-		return c, nil
+		_, _, err = p.Applier.DryRun(ctx, o, "")
+		return p.answered(c, key, err)
 	case err != nil:
-		return p.failed(c, key, err)
+		return p.answered(c, key, err)
 	}
 	p.there.Store(live.GetUID(), true)
 	if same && live.GetUID() == unasked.UID && live.GetDeletionTimestamp() == nil &&
@@ -68,14 +66,11 @@ func (p *Previewer) look(ctx context.Context, o *unstructured.Unstructured, crd 
 
 // compare returns what would become of an object that is there.
 func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstructured.Unstructured, crd bool) (plan.Change, error) {
-	key, m := record.KeyOf(o), metadataOf(live)
-	entry, known := p.entries[key]
-	if !known {
-		entry = record.EntryOf(o)
-	}
+	key, m := record.KeyOf(o), meta.AsPartialObjectMetadata(live)
+	entry := p.entries[key]
 	o, _, err := p.Applier.WithoutIgnored(ctx, o, entry, p.Ignore)
 	if err != nil {
-		return p.failed(c, key, err)
+		return p.answered(c, key, err)
 	}
 	switch verdict, reason, message := p.Claimer.Decide(entry, crd, &m.ObjectMeta); verdict {
 	case object.ClaimRefuse:
@@ -86,10 +81,7 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 		return c.As(plan.Update, "", "It is a namespace of others: the fields that nobody else has are set"), nil
 	case object.ClaimIfEqual:
 		c.Action = plan.Adopt
-		if err := p.Applier.Differs(ctx, o, m); err != nil {
-			return p.failed(c, key, err)
-		}
-		return c, nil
+		return p.answered(c, key, p.Applier.Differs(ctx, o, m))
 	case object.ClaimOwn:
 		c.Action = plan.Update
 	case object.ClaimTakeOver:
@@ -108,7 +100,7 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 			c.Action, c.Restarts = plan.Recreate, revision.PodTemplateOf(live) != nil
 			return c, nil
 		}
-		return p.failed(c, key, err)
+		return p.answered(c, key, err)
 	}
 	c.Altered, c.Restarts = p.fields(o, live, applied), revision.RestartsPods(live, applied) ||
 		c.Action == plan.Adopt && revision.RestartsPods(p.before[key], o) // the dry run keeps what others had set
@@ -119,27 +111,28 @@ func (p *Previewer) compare(ctx context.Context, c plan.Change, o, live *unstruc
 func (p *Previewer) fields(o, live, applied *unstructured.Unstructured) []plan.Field {
 	show := o.GroupVersionKind().GroupKind() != object.SecretKind && !p.Conceals
 	secrets, was := p.Hidden.All(), p.before[record.KeyOf(o)]
-	own, others := drift.AlteredBy(live, applied, p.Applier.Scope.Manager())
-	fields := make([]plan.Field, 0, len(own)+len(others))
-	for _, a := range own {
-		cause := plan.ByManifest
-		if was != nil && reflect.DeepEqual(drift.ValueAt(was.Object, a.Path), drift.ValueAt(o.Object, a.Path)) {
-			cause = plan.ByDrift
+	var fields []plan.Field
+	for _, a := range drift.AlteredBy(live, applied, p.Applier.Scope.Manager()) {
+		f := plan.FieldOf(a.Path.String(), plan.ByManifest, a.Before, a.After, show && !a.ByServer, secrets)
+		switch {
+		case a.ByServer:
+			f.Cause = plan.ByServer
+		case was != nil && reflect.DeepEqual(drift.ValueAt(was.Object, a.Path), drift.ValueAt(o.Object, a.Path)):
+			f.Cause = plan.ByDrift
 		}
-		f := plan.FieldOf(a.Path.String(), cause, a.Before, a.After, show, secrets)
 		if !a.Owned && f.Old != "" {
 			f.Old = plan.Hidden
 		}
 		fields = append(fields, f)
 	}
-	for _, a := range others {
-		fields = append(fields, plan.FieldOf(a.Path.String(), plan.ByServer, a.Before, a.After, false, nil))
-	}
 	return fields
 }
 
-// failed returns what an error about an object means for the plan. It is an error itself if it says nothing of the object.
-func (p *Previewer) failed(c plan.Change, key record.ObjectKey, err error) (plan.Change, error) {
+// answered returns a change, or what an error about its object means for the plan. It is an error itself if it says nothing of the object.
+func (p *Previewer) answered(c plan.Change, key record.ObjectKey, err error) (plan.Change, error) {
+	if err == nil {
+		return c, nil
+	}
 	f := p.Hidden.FailureOf(key, err)
 	text := p.Hidden.In(f.Message)
 	switch {
@@ -161,20 +154,8 @@ func (p *Previewer) isAggregated(ctx context.Context, o *unstructured.Unstructur
 	if object.IsBuiltin(gvk.GroupKind()) {
 		return false, nil
 	}
-	if is, known := p.aggregated.Load(gvk.GroupVersion()); known {
-		return is.(bool), nil
-	}
-	is, err := p.Keeper.IsAggregated(ctx, gvk.GroupVersion())
-	if err == nil {
-		p.aggregated.Store(gvk.GroupVersion(), is)
-	}
-	return is, err
+	once, _ := p.aggregated.LoadOrStore(gvk.GroupVersion(), sync.OnceValues(func() (bool, error) { return p.Keeper.IsAggregated(ctx, gvk.GroupVersion()) }))
+	return once.(func() (bool, error))()
 }
 
 func isOfSpec(f plan.Field) bool { return strings.HasPrefix(f.Path, ".spec.") }
-
-func metadataOf(o *unstructured.Unstructured) *metav1.PartialObjectMetadata {
-	m := meta.AsPartialObjectMetadata(o)
-	m.SetGroupVersionKind(o.GroupVersionKind())
-	return m
-}

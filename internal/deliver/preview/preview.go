@@ -7,6 +7,7 @@ package preview
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -18,11 +19,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/claim"
 	"github.com/cluster-chandler/chandler/internal/deliver/hidden"
+	"github.com/cluster-chandler/chandler/internal/deliver/install"
 	"github.com/cluster-chandler/chandler/internal/deliver/keep"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/deliver/revision"
-	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/plan"
 )
 
@@ -31,13 +32,14 @@ import (
 type Coming struct {
 	Kinds      sets.Set[schema.GroupKind]
 	Namespaces sets.Set[string]
-	// Free are objects that other add-ons delete first.
-	Free sets.Set[record.ObjectKey]
+	// Free are objects that other add-ons delete first, and Taken those that an add-on takes over.
+	Free  sets.Set[record.ObjectKey]
+	Taken map[record.ObjectKey]record.Release
 }
 
-// NewComing returns none.
-func NewComing() *Coming {
-	return &Coming{Kinds: sets.New[schema.GroupKind](), Namespaces: sets.New[string]()}
+// NewComing returns what comes before the first add-on: nothing but objects that are free.
+func NewComing(free sets.Set[record.ObjectKey]) *Coming {
+	return &Coming{Kinds: sets.New[schema.GroupKind](), Namespaces: sets.New[string](), Free: free, Taken: map[record.ObjectKey]record.Release{}}
 }
 
 // Previewer finds out what would become of the objects of an add-on.
@@ -47,19 +49,14 @@ type Previewer struct {
 	Claimer *claim.Claimer
 	Keeper  *keep.Keeper
 	Hidden  *hidden.Secrets
-	// Ignore are rules for what other managers own.
-	Ignore drift.Rules
-	// Seen returns the fields of an object that the add-on owns, as a watch shows them; false if they aren't known.
-	Seen func(record.ObjectKey) (drift.Fields, bool)
-	// Recreate makes objects again of which a field is to change that can't be changed.
-	Recreate bool
+	install.Policy
 	// Conceals has no value of a field shown.
 	Conceals bool
 	Coming   *Coming
 
 	there      sync.Map                                        // types.UID of each object that the revision has
-	aggregated sync.Map                                        // schema.GroupVersion to whether another API server than the cluster's own has the kinds
-	entries    map[record.ObjectKey]record.Entry               // of the inventory
+	aggregated sync.Map                                        // schema.GroupVersion to what tells whether another API server than the cluster's own has the kinds
+	entries    map[record.ObjectKey]record.Entry               // of the inventory and the revision
 	before     map[record.ObjectKey]*unstructured.Unstructured // manifests of the revision before
 	unchanged  map[record.ObjectKey]record.Entry               // objects that the deployed revision has just so
 }
@@ -68,7 +65,7 @@ type Previewer struct {
 // cluster can't be asked about objects that need them.
 func (p *Previewer) Objects(ctx context.Context, made *revision.Made) ([]plan.Change, error) {
 	p.entries, p.before, p.unchanged = map[record.ObjectKey]record.Entry{}, record.ByKey(made.Previous), made.Unchanged
-	for _, e := range made.Inventory {
+	for _, e := range record.Union(made.Inventory, object.EntriesOf(made.CRDs, made.Objects)) {
 		p.entries[e.Key()] = e
 	}
 	var first, rest []*unstructured.Unstructured
@@ -103,8 +100,11 @@ func each[T any](of []T, look func(T) (plan.Change, error), note func(T, plan.Ch
 	return slices.DeleteFunc(changes, func(c plan.Change) bool { return c.Action == "" }), errors.Join(failures...)
 }
 
-// note notes which kinds and namespaces come.
+// note notes which kinds and namespaces come, and which objects are taken over.
 func (p *Previewer) note(o *unstructured.Unstructured, c plan.Change) {
+	if c.Action == plan.Adopt {
+		p.Coming.Taken[record.KeyOf(o)] = p.Applier.Scope.Release
+	}
 	switch gk := o.GroupVersionKind().GroupKind(); {
 	case gk == object.NamespaceKind && c.Action == plan.Create:
 		p.Coming.Namespaces.Insert(o.GetName())
@@ -117,12 +117,8 @@ func (p *Previewer) note(o *unstructured.Unstructured, c plan.Change) {
 
 // Gone returns what would become of objects that the add-on has by its inventory, and doesn't want any more.
 func (p *Previewer) Gone(ctx context.Context, entries []record.Entry, adopted *record.AdoptedRelease, calledOff bool) ([]plan.Change, error) {
-	going := map[record.ObjectKey]bool{}
-	for _, e := range entries {
-		going[e.Key()] = true
-	}
-	p.Keeper.Goes = func(kind schema.GroupKind, namespace, name string) bool {
-		return going[record.ObjectKey{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: name}]
+	p.Keeper.Goes = func(key record.ObjectKey) bool {
+		return slices.ContainsFunc(entries, func(e record.Entry) bool { return e.Key() == key })
 	}
 	return each(entries, func(e record.Entry) (plan.Change, error) { return p.gone(ctx, e, adopted, calledOff) }, func(record.Entry, plan.Change) {})
 }
@@ -134,7 +130,7 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 		return plan.Change{}, nil
 	}
 	if err != nil {
-		return p.failed(c, e.Key(), err)
+		return p.answered(c, e.Key(), err)
 	}
 	_, isApplied := p.there.Load(live.UID)
 	verdict, why, _, err := p.Keeper.Decide(ctx, keep.Facts{
@@ -142,15 +138,15 @@ func (p *Previewer) gone(ctx context.Context, e record.Entry, adopted *record.Ad
 	}, live)
 	switch {
 	case err != nil:
-		return p.failed(c, e.Key(), err)
+		return p.answered(c, e.Key(), err)
+	case verdict == keep.Goes && p.Coming.Taken[e.Key()] != (record.Release{}):
+		return c.As(plan.Keep, "", fmt.Sprintf("It goes over to add-on %s", p.Coming.Taken[e.Key()])), nil
 	case verdict == keep.Goes:
-		c.Action = plan.Delete
+		return c.As(plan.Delete, "", ""), nil
 	case why != "":
 		return c.As(plan.Keep, "", p.Hidden.In("It "+why)), nil
-	default:
-		return plan.Change{}, nil
 	}
-	return c, nil
+	return c, nil // it stays, and nothing is to be said of that
 }
 
 // Of returns a change of an object, of which nothing is known yet.

@@ -41,7 +41,9 @@ func (m *Maker) Begin(ctx context.Context) (*Made, error) {
 		return nil, err
 	}
 	if made.IsDeployed {
-		return &Made{Record: made.before, IsDeployed: true}, m.takeFacts(ctx, made.before, made.Record)
+		is := made.before.Summary // it stays with other facts, for which hooks don't run
+		is.Digest, is.FactsUsed, is.Otherwise = made.Record.Digest, made.Record.FactsUsed, made.Record.Otherwise
+		return &Made{Record: made.before, IsDeployed: true}, m.rewrite(ctx, made.before, is)
 	}
 	if err := m.Past.Memory.Hold(ctx, -object.Weight(made.Previous...)); err != nil {
 		return nil, err

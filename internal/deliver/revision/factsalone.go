@@ -3,7 +3,6 @@
 package revision
 
 import (
-	"context"
 	"slices"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
@@ -33,11 +32,4 @@ func equalButPodAnnotations(a, b *unstructured.Unstructured) bool {
 		of.SetAnnotations(other.GetAnnotations())
 	}
 	return equality.Semantic.DeepEqual(a.Object, b.Object)
-}
-
-// takeFacts brings new facts of the cluster into the record of what is deployed, which stays. Hooks don't run for them.
-func (m *Maker) takeFacts(ctx context.Context, deployed, made *record.Record) error {
-	is := deployed.Summary
-	is.Digest, is.FactsUsed, is.Otherwise = made.Digest, made.FactsUsed, made.Otherwise
-	return m.rewrite(ctx, deployed, is)
 }

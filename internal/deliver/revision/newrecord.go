@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -20,9 +19,9 @@ import (
 
 // newRecord is the record of a rendering, pending.
 func (m *Maker) newRecord(ctx context.Context, in *Rendering, revision int) (*record.Record, error) {
-	of, err := recordedChart(in)
-	if err != nil {
-		return nil, err
+	of := &chart.Chart{}
+	if err := json.Unmarshal(in.Chart, of); err != nil {
+		return nil, fmt.Errorf("reading the chart's metadata and values: %w", err)
 	}
 	status, description := helmcommon.StatusPendingInstall, "Initial install underway"
 	now := m.Clock.Now()
@@ -59,28 +58,13 @@ func (m *Maker) newRecord(ctx context.Context, in *Rendering, revision int) (*re
 		WatchFilter: m.Want.WatchFilter,
 	}
 	if rec.Helm.Manifest == "" {
+		var err error
 		if rec.Helm.Manifest, err = record.FormatManifest(in.Objects); err != nil {
 			return nil, err
 		}
 	}
 	rec.Seal(rand.Text())
 	return rec, nil
-}
-
-// recordedChart returns what the record has of the chart: all that `helm upgrade` and `helm rollback` need of it.
-func recordedChart(in *Rendering) (*chart.Chart, error) {
-	if len(in.Metadata) == 0 {
-		return &chart.Chart{Metadata: &chart.Metadata{Name: in.Name, Version: in.Version, AppVersion: in.AppVersion, APIVersion: chart.APIVersionV2}}, nil
-	}
-	of := &chart.Chart{}
-	err := json.Unmarshal(in.Metadata, &of.Metadata)
-	if len(in.ChartValues) > 0 { // kustomizations and manifests have none
-		err = errors.Join(err, json.Unmarshal(in.ChartValues, &of.Values))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the chart's metadata and values: %w", err)
-	}
-	return of, nil
 }
 
 // newSummary returns what the record of a new revision says whatever it is made of.

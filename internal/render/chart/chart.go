@@ -58,10 +58,7 @@ func renderWith(lookups *lookups, req *job.Chart, lim job.Limits, enter func(job
 	}
 
 	result := &job.Result{Name: ch.Name(), Version: ch.Metadata.Version, AppVersion: ch.AppVersion()}
-	if result.Metadata, err = json.Marshal(ch.Metadata); err != nil {
-		return nil, err
-	}
-	if result.ChartValues, err = json.Marshal(ch.Values); err != nil {
+	if result.Chart, err = json.Marshal(&chart.Chart{Metadata: ch.Metadata, Values: ch.Values}); err != nil {
 		return nil, err
 	}
 	enter(job.StageManifests)

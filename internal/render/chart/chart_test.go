@@ -272,9 +272,9 @@ func TestMetadataAsInHelmsRecord(t *testing.T) {
 	files := rendering.ChartOf(map[string]string{"Chart.yaml": "{apiVersion: v1, name: old, version: 1.0.0, description: Some text, keywords: [a]}"})
 	result := rendering.MustRender(t, rendering.ChartJob(files))
 	want := &chart.Metadata{APIVersion: "v1", Name: "old", Version: "1.0.0", Description: "Some text", Keywords: []string{"a"}}
-	got := &chart.Metadata{}
-	must.Succeed(t, json.Unmarshal(result.Metadata, got))
-	must.Equal(t, want, got)
+	got := &chart.Chart{}
+	must.Succeed(t, json.Unmarshal(result.Chart, got))
+	must.Equal(t, want, got.Metadata)
 }
 
 func TestSensitiveStringsStayOutOfErrors(t *testing.T) {

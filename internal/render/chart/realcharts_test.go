@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -70,9 +71,7 @@ func TestRealChartsAsHelm(t *testing.T) {
 			}
 			compareHooks(t, want.Hooks, got.Hooks, c.hooks)
 			compareDefaults(t, want, got)
-			if got.Metadata == nil || got.Version != want.Chart.Metadata.Version {
-				t.Errorf("got version %q and metadata %s", got.Version, got.Metadata)
-			}
+			must.Equal(t, want.Chart.Metadata.Version, got.Version, "version")
 			req.Generated = got.Generated
 			again := rendering.MustChart(t, r, req)
 			must.Equal(t, got, again, "a second rendering differs")
@@ -83,9 +82,9 @@ func TestRealChartsAsHelm(t *testing.T) {
 // compareDefaults compares the values of the chart with those that Helm records, which `helm upgrade --reuse-values` begins with.
 func compareDefaults(t *testing.T, want *helmrelease.Release, got *job.Result) {
 	t.Helper()
-	recorded, err := json.Marshal(want.Chart.Values)
+	recorded, err := json.Marshal(&chart.Chart{Metadata: want.Chart.Metadata, Values: want.Chart.Values})
 	must.Succeed(t, err)
-	must.Equal(t, string(recorded), string(got.ChartValues), "values of the chart differ from those in Helm's record")
+	must.Equal(t, string(recorded), string(got.Chart), "metadata and values of the chart differ from those in Helm's record")
 }
 
 func compareHooks(t *testing.T, want []*helmrelease.Hook, got []job.Hook, count int) {

@@ -28,7 +28,7 @@ func Objects(req *job.Files, lim job.Limits, enter func(job.Stage)) (*job.Result
 	}
 	result := &job.Result{Name: req.Release.Name, Version: req.Version}
 	// Helm shows this of a release's chart.
-	result.Metadata, err = json.Marshal(&chart.Metadata{APIVersion: chart.APIVersionV2, Name: result.Name, Version: result.Version})
+	result.Chart, err = json.Marshal(&chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: result.Name, Version: result.Version}})
 	if err != nil {
 		return nil, err
 	}

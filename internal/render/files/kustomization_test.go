@@ -62,8 +62,8 @@ func TestKustomization(t *testing.T) {
 			t.Errorf("the manifest lacks %q:\n%s", part, result.Manifest)
 		}
 	}
-	if result.Name != "web" || result.Version != "sha256-0123456789ab" || !strings.Contains(string(result.Metadata), `"name":"web"`) {
-		t.Errorf("name %s, version %s, metadata %s", result.Name, result.Version, result.Metadata)
+	if result.Name != "web" || result.Version != "sha256-0123456789ab" || !strings.Contains(string(result.Chart), `"name":"web"`) {
+		t.Errorf("name %s, version %s, chart %s", result.Name, result.Version, result.Chart)
 	}
 	for range 3 { // each time the same, in whatever worker
 		again, err := r.Files(t.Context(), rendering.KustomizationJob("overlays/prod", base()))

@@ -11,11 +11,9 @@ import (
 // Result is a rendered chart, a kustomization that was built, or manifests.
 type Result struct {
 	Name, Version, AppVersion string
-	// Metadata is Chart.yaml as Helm's release record keeps it (chart.metadata).
-	Metadata json.RawMessage
-	// ChartValues are the defaults of the chart and its dependencies, as Helm's release record keeps them (chart.values):
-	// `helm upgrade --reuse-values` begins with them. Empty for a kustomization or manifests.
-	ChartValues json.RawMessage
+	// Chart is what Helm's release record keeps of the chart (chart): Chart.yaml, and the defaults of the chart and its dependencies, with
+	// which `helm upgrade --reuse-values` begins. A kustomization or manifests have no defaults.
+	Chart json.RawMessage
 	// CRDs are the objects of the crds/ folders, those of subcharts too.
 	CRDs []*unstructured.Unstructured
 	// Objects are the templates' objects without hooks, Lists flattened, in Helm's install order.

@@ -123,10 +123,7 @@ func (p planner) tryOut(ctx context.Context, is *unstructured.Unstructured) erro
 func (p planner) plan(ctx context.Context, is *unstructured.Unstructured, revision string, isTemplate bool) (plans []addonsv1.AddonPlan, _ error) {
 	spec := addonsv1.AddonPlanSpec{StackName: is.GetName(), Revision: revision}
 	if isTemplate {
-		text, err := json.Marshal(is.Object["spec"])
-		if err != nil {
-			return nil, err
-		}
+		text, _ := json.Marshal(is.Object["spec"]) // it was read from JSON
 		spec.Template = &apiextensionsv1.JSON{Raw: text}
 	}
 	filters := []string{is.GetLabels()[clusterv1.WatchLabel]}
