@@ -24,6 +24,6 @@ func Apart(managed []metav1.ManagedFieldsEntry, manager, other string) []metav1.
 	if err != nil || string(left) == "{}" {
 		return slices.Delete(all, i, i+1)
 	}
-	all[i].FieldsV1 = &metav1.FieldsV1{Raw: left}
+	all[i].FieldsV1 = metav1.NewFieldsV1(string(left))
 	return all
 }

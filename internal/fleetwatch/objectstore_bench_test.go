@@ -30,7 +30,7 @@ func BenchmarkObjectsKept(b *testing.B) {
 			Labels: map[string]string{addonsv1.AddonLabel: "ingress-nginx", addonsv1.AddonNamespaceLabel: "ingress-nginx", "app.kubernetes.io/name": "ingress-nginx"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
 				Manager: object.FieldManager(deliver.Release{Namespace: "ingress-nginx", Name: "ingress-nginx"}), Operation: metav1.ManagedFieldsOperationApply,
-				FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:addons.cluster.x-k8s.io/addon":{}}},"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:targetPort":{}}},"f:selector":{},"f:type":{}}}`)},
+				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:addons.cluster.x-k8s.io/addon":{}}},"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:targetPort":{}}},"f:selector":{},"f:type":{}}}`),
 			}},
 		}}
 		texts[i], _ = json.Marshal(o)

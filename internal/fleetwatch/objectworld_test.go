@@ -233,7 +233,7 @@ func entryOf(manager string, fields ...string) metav1.ManagedFieldsEntry {
 	}
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{` + strings.Join(names, ",") + `}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:data":{` + strings.Join(names, ",") + `}}`),
 	}
 }
 

@@ -25,7 +25,7 @@ type Follower struct {
 	// Line that the versions are of.
 	Line versions.Line
 
-	kind    string // the field with the source
+	kind    string  // the field with the source
 	version *string // in the spec, or a copy of what the source itself names
 	source  reference.Followed
 	path    *field.Path // of the source

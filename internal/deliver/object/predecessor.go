@@ -71,7 +71,7 @@ func OperatorLabels(managers []metav1.ManagedFieldsEntry) ([]metav1.ManagedField
 		if err != nil {
 			return nil, err
 		}
-		e.FieldsV1 = &metav1.FieldsV1{Raw: raw}
+		e.FieldsV1 = metav1.NewFieldsV1(string(raw))
 		kept = append(kept, e)
 	}
 	return kept, nil

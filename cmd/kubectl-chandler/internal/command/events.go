@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -42,8 +43,8 @@ func (c *call) events() *cobra.Command {
 
 // follow prints events that come, until the context ends. A watch that the server ends is begun again.
 func (c *call) follow(about *client.ListOptions, from string) error {
-	events := &cache.ListWatch{WatchFunc: func(options metav1.ListOptions) (watch.Interface, error) {
-		return c.client.Watch(c, &eventsv1.EventList{}, about, &client.ListOptions{Raw: &options})
+	events := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		return c.client.Watch(ctx, &eventsv1.EventList{}, about, &client.ListOptions{Raw: &options})
 	}}
 	_, err := watchtools.Until(c, from, events, func(is watch.Event) (ends bool, _ error) {
 		if e, isEvent := is.Object.(*eventsv1.Event); isEvent && is.Type != watch.Deleted {
