@@ -42,11 +42,7 @@ func (m *Maker) make(ctx context.Context, number int, deployed *record.Record, g
 	}
 	made := &Made{Inventory: inherited.objects, before: cmp.Or(deployed, inherited.before)}
 	isUpgrade := m.Past.IsUpgrade(nil) || len(m.Past.Records) == 0 && number > 1 // those before may have been trimmed
-	input := RenderInput{Revision: number, Upgrade: isUpgrade}
-	if m.Want.TakesValues && inherited.before != nil {
-		input.Values = inherited.before.Helm.Config
-		m.Past.Hidden.Learn(job.StringsIn(nil, input.Values)...) // nothing says which of them are secret
-	}
+	input := RenderInput{Revision: number, Upgrade: isUpgrade, Values: m.recordedValues(inherited.before)}
 	isNew := given == nil && inherited.values == nil
 	found := &reader{maker: m}
 	if input.Generated, found.inventory, err = m.inheritOthers(ctx, given, inherited); err != nil {
@@ -87,6 +83,15 @@ func (m *Maker) make(ctx context.Context, number int, deployed *record.Record, g
 		return nil, err
 	}
 	return made, m.Past.Memory.Spare(ctx, made.Record.ParsingCost())
+}
+
+// recordedValues returns the values of a release of Helm that is taken over, nil unless the add-on is to keep these.
+func (m *Maker) recordedValues(before *record.Record) map[string]any {
+	if !m.Want.TakesValues || before == nil {
+		return nil
+	}
+	m.Past.Hidden.Learn(job.StringsIn(nil, before.Helm.Config)...) // nothing says which of them are secret
+	return before.Helm.Config
 }
 
 // accepts returns why a rendering can't follow what is installed, nil if it can.

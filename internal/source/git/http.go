@@ -52,7 +52,7 @@ func (h *overHTTP) send(method, to, text string) (io.Reader, *url.URL, error) {
 	if method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/x-"+service+"-request")
 	}
-	answer, err := h.client.Send(request)
+	answer, err := h.client.Send(request) //nolint:bodyclose // Close does it
 	if err != nil {
 		return nil, nil, err
 	}
