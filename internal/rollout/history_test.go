@@ -561,7 +561,7 @@ func (f *fleet) disturb() {
 
 // TestRandomHistories has fleets live through random events, with decisions in between.
 func TestRandomHistories(t *testing.T) {
-	histories := uint64(1000)
+	histories := uint64(500)
 	if n, err := strconv.ParseUint(os.Getenv("CHANDLER_ROLLOUT_HISTORIES"), 10, 64); err == nil {
 		histories = n
 	}
