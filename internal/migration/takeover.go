@@ -31,7 +31,11 @@ func (f *Found) Takeover(plans []*Plan) []Step {
 			begin = append(begin, f.patch("resume AddonStack "+s.Name, s.DeepCopy(),
 				`{"metadata":{"annotations":{"`+clusterv1.PausedAnnotation+`":null}}}`))
 		}
-		ready = append(ready, await("wait until AddonStack "+s.Name+" is Ready", func(ctx context.Context) (string, error) { return f.notReady(ctx, s.Name) }))
+		ready = append(ready, await("wait until AddonStack "+s.Name+" is Ready", func(ctx context.Context) (string, error) {
+			is := &addonsv1.AddonStack{}
+			err := f.Client.Get(ctx, client.ObjectKeyFromObject(&s), is)
+			return notReady(is), err
+		}))
 	}
 	for _, o := range f.owners {
 		if f.Origin == Flux {
@@ -64,19 +68,15 @@ func (w *World) write(p *Plan) (steps []Step) {
 }
 
 // notReady says why an AddonStack isn't Ready, in the words of its condition; "" if it is.
-func (w *World) notReady(ctx context.Context, name string) (string, error) {
-	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
-	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(s), s); err != nil {
-		return "", err
-	}
+func notReady(s *addonsv1.AddonStack) string {
 	is := meta.FindStatusCondition(s.Status.Conditions, addonsv1.ReadyCondition)
 	switch isPaused := !meta.IsStatusConditionFalse(s.Status.Conditions, addonsv1.PausedCondition); {
 	case is == nil || isPaused || s.Status.ObservedGeneration != s.Generation:
-		return "Chandler hasn't begun", nil
+		return "Chandler hasn't begun"
 	case is.Status != metav1.ConditionTrue:
-		return is.Reason + ": " + is.Message, nil
+		return is.Reason + ": " + is.Message
 	}
-	return "", nil
+	return ""
 }
 
 // isFromGit reports whether a program writes the object again that somebody changes or deletes.

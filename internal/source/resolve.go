@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -67,7 +68,22 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 }
 
 func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) answers.Question {
-	return s.question(ctx, ref.DigestQuestion(), ref)
+	return s.question(ctx, digestQuestion(ref), ref)
+}
+
+// digestQuestion returns the name of the question that resolves the reference. A reference that
+// wants another signature has a question of its own: content that it refuses may be good for
+// others.
+func digestQuestion(r reference.Reference) string {
+	question := "digest of " + r.String()
+	if r.Chart.Verify == nil {
+		return question
+	}
+	policy, err := json.Marshal(r.Chart.Verify)
+	if err != nil { // it has nothing that isn't plain
+		return question
+	}
+	return question + " for " + r.Namespace + ", verified by " + artifact.DigestOf(policy) // which may be long, while many questions are remembered
 }
 
 // question names what is asked of the reference's host. Another credential makes another

@@ -3,7 +3,6 @@
 package reference
 
 import (
-	"encoding/json"
 	"net/url"
 	"strings"
 
@@ -145,19 +144,4 @@ func (r Reference) Source() string {
 		return r.String() + " with tags " + at.tagPrefix
 	}
 	return r.String()
-}
-
-// DigestQuestion returns the name of the question that resolves the reference. A reference that
-// wants another signature has a question of its own: content that it refuses may be good for
-// others.
-func (r Reference) DigestQuestion() string {
-	question := "digest of " + r.String()
-	if r.Chart.Verify == nil {
-		return question
-	}
-	policy, err := json.Marshal(r.Chart.Verify)
-	if err != nil { // it has nothing that isn't plain
-		return question
-	}
-	return question + " for " + r.Namespace + ", verified by " + artifact.DigestOf(policy) // which may be long, while many questions are remembered
 }
