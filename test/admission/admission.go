@@ -124,7 +124,7 @@ func serve(t *testing.T, config *rest.Config, address, directory string) (stop f
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() { cancel(); _ = <-stopped })
+	stop = sync.OnceFunc(func() { cancel(); <-stopped }) //nolint:errcheck // tests end it at any time
 	t.Cleanup(stop)
 	return stop
 }

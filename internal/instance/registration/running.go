@@ -56,7 +56,7 @@ func (r *Registration) keepAlive(ctx context.Context, ended <-chan error) error 
 		case err := <-ended:
 			cancel()
 			if underway {
-				_ = <-beats // its error is the end of the context
+				<-beats //nolint:errcheck // its error is the end of the context
 			}
 			return err
 		case <-next.C():
