@@ -50,7 +50,7 @@ func start(t *testing.T, o fleet.Options) *clusters {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Start(ctx, c) }()
-	t.Cleanup(func() { cancel(); <-ended })
+	t.Cleanup(func() { cancel(); <-ended }) //nolint:errcheck // tests end it
 	return c
 }
 

@@ -112,7 +112,7 @@ func (s *Source) run(ctx context.Context) error {
 		case <-s.looks:
 		case <-watcher.Events:
 			drain(ctx, watcher)
-		case <-watcher.Errors: // events were lost
+		case <-watcher.Errors: //nolint:errcheck // events were lost: the next look reads all files
 			drain(ctx, watcher)
 		}
 	}
@@ -174,7 +174,7 @@ func drain(ctx context.Context, watcher *fsnotify.Watcher) {
 		case <-over:
 			return
 		case <-watcher.Events:
-		case <-watcher.Errors:
+		case <-watcher.Errors: //nolint:errcheck // the look that follows reads all files
 		}
 	}
 }
