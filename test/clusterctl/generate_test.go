@@ -29,6 +29,10 @@ func TestGenerateProvider(t *testing.T) {
 		g := NewWithT(t)
 		generated := byName(t, []byte(mustRun(t, "generate", "provider", "--addon", "chandler:"+olderVersion)))
 		for name, obj := range generated {
+			if strings.HasPrefix(obj.GetKind(), "ValidatingAdmissionPolicy") { // clusterctl takes it for namespaced, which an API server ignores
+				obj.SetNamespace("")
+				name = obj.GetKind() + " /" + obj.GetName()
+			}
 			labels := obj.GetLabels()
 			g.Expect(labels).To(HaveKey(clusterctlv1.ClusterctlLabel), name)
 			delete(labels, clusterctlv1.ClusterctlLabel)
