@@ -80,7 +80,8 @@ func (f *Found) plain(ctx context.Context) error {
 	return nil
 }
 
-// complete reads the newest record of a release, and takes over what it says. It returns why the release can't be taken over, in words that follow its name; "" if it can.
+// complete reads the newest record of a release, and takes over what it says. It returns why the release can't be taken over, in words
+// that follow its name; "" if it can.
 func (f *Found) complete(ctx context.Context, r *Release) (problem string, _ error) {
 	workload, err := f.Workload(ctx, r.Cluster)
 	if err != nil {

@@ -88,8 +88,6 @@ func newSmallMoving(t *testing.T, origin migration.Origin, stem string) *moving 
 // returns how many there were. Without names of releases, all of the clusters are moved.
 func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int, names ...string) int {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), 3*patience)
-	defer cancel()
 	w := &migration.World{
 		Client: world.hub, Namespace: m.namespace, Origin: origin, Names: names,
 		Workload:     m.workload,
@@ -100,35 +98,42 @@ func (m *moving) moves(origin migration.Origin, isBack bool, atOnce int, names .
 	}
 	done := sets.New[string]()
 	for {
-		var steps []migration.Step
-		if isBack {
-			back, err := w.Back(ctx)
-			m.Expect(err).NotTo(HaveOccurred())
-			steps = back
-		} else {
-			found, err := migration.Gather(ctx, w)
-			m.Expect(err).NotTo(HaveOccurred())
-			m.Expect(found.Problems).To(BeEmpty())
-			steps = found.Takeover(found.Plans())
-		}
-		rest := atOnce
-		cut := slices.IndexFunc(steps, func(s migration.Step) bool {
-			if !done.Has(s.Name) {
-				rest--
-			}
-			done.Insert(s.Name)
-			return rest == 0
-		})
-		if cut >= 0 {
-			steps = steps[:cut+1]
-		}
-		if err := migration.Run(ctx, steps, func(string) {}); err != nil {
-			m.t.Fatalf("after %v: %v", sets.List(done), err)
-		}
-		if cut < 0 {
+		if m.runs(w, isBack, atOnce, done) {
 			return done.Len()
 		}
 	}
+}
+
+// runs runs the steps once, up to some that weren't done before. It reports whether these were all.
+func (m *moving) runs(w *migration.World, isBack bool, atOnce int, done sets.Set[string]) (isOver bool) {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(m.t.Context(), 3*patience)
+	defer cancel()
+	var steps []migration.Step
+	if isBack {
+		back, err := w.Back(ctx)
+		m.Expect(err).NotTo(HaveOccurred())
+		steps = back
+	} else {
+		found, err := migration.Gather(ctx, w)
+		m.Expect(err).NotTo(HaveOccurred())
+		m.Expect(found.Problems).To(BeEmpty())
+		steps = found.Takeover(found.Plans())
+	}
+	cut := slices.IndexFunc(steps, func(s migration.Step) bool {
+		if !done.Has(s.Name) {
+			atOnce--
+		}
+		done.Insert(s.Name)
+		return atOnce == 0
+	})
+	if cut >= 0 {
+		steps = steps[:cut+1]
+	}
+	if err := migration.Run(ctx, steps, func(string) {}); err != nil {
+		m.t.Fatalf("after %v: %v", sets.List(done), err)
+	}
+	return cut < 0
 }
 
 // contents returns what is there on both planes, without what differs between two fleets.
