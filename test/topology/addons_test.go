@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -31,13 +30,12 @@ import (
 // tenant is a namespace with an instance of Chandler, which answers Cluster API's hooks.
 type tenant struct {
 	*testing.T
-	namespace    string
-	older, newer string // versions of Kubernetes that there are programs of
-	artifacts    string
-	address      string // of the hooks
-	home         string
-	flags        []string
-	chandler     *manager.Process
+	namespace string
+	artifacts string
+	address   string // of the hooks
+	home      string
+	flags     []string
+	chandler  *manager.Process
 }
 
 // newTenant makes the namespace, and the classes "real" and localClass in it.
@@ -55,12 +53,9 @@ func newTenant(t *testing.T, namespace string, flags ...string) *tenant {
 func newUnaskedTenant(t *testing.T, namespace string, flags ...string) *tenant {
 	t.Helper()
 	g := NewWithT(t)
-	code, err := world.Clientset.Discovery().ServerVersion()
-	g.Expect(err).NotTo(HaveOccurred())
-	before := version.MustParseSemantic(code.GitVersion).SubtractMinor(1)
-	tn := &tenant{T: t, namespace: namespace, newer: code.GitVersion, older: fmt.Sprintf("v%d.%d.9", before.Major(), before.Minor()), artifacts: t.TempDir(), home: t.TempDir()}
+	tn := &tenant{T: t, namespace: namespace, artifacts: t.TempDir(), home: t.TempDir()}
 	g.Expect(world.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
-	g.Expect(createClass(t.Context(), topology.Class{Namespace: namespace, Name: "real", KubernetesVersions: []string{tn.older, tn.newer}, RealVersions: true})).To(Succeed())
+	g.Expect(createClass(t.Context(), topology.Class{Namespace: namespace, Name: "real", KubernetesVersions: []string{world.older, world.newer}, RealVersions: true})).To(Succeed())
 	g.Expect(createClass(t.Context(), topology.Class{Namespace: namespace, Name: localClass, KubernetesVersions: []string{v34, v35, v36}})).To(Succeed())
 	tn.write("demo/Chart.yaml", "apiVersion: v2\nname: demo\nversion: 1.0.0\n")
 	tn.write("demo/values.yaml", "text: first\n")

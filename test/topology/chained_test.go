@@ -63,10 +63,7 @@ func TestAPIServerChangesItsMinor(t *testing.T) {
 	t.Parallel()
 	const name = "minor"
 	g := NewWithT(t)
-	code, err := world.Clientset.Discovery().ServerVersion()
-	g.Expect(err).NotTo(HaveOccurred())
-	newer, before := code.GitVersion, version.MustParseSemantic(code.GitVersion).SubtractMinor(1)
-	older := fmt.Sprintf("v%d.%d.9", before.Major(), before.Minor())
+	older, newer := world.older, world.newer
 	class := topology.Class{Namespace: namespace, Name: "real", KubernetesVersions: []string{older, newer}, RealVersions: true}
 	g.Expect(createClass(t.Context(), class)).To(Succeed())
 	createCluster(t, name, class.Name, older, 0)
@@ -74,7 +71,7 @@ func TestAPIServerChangesItsMinor(t *testing.T) {
 	awaitCondition(t, name, clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	workload := world.Provider.Workload(key(name))
-	g.Expect(workload.Clientset.Discovery().ServerVersion()).To(And(HaveField("GitVersion", older), HaveField("Minor", fmt.Sprint(before.Minor()))))
+	g.Expect(workload.Clientset.Discovery().ServerVersion()).To(And(HaveField("GitVersion", older), HaveField("Minor", fmt.Sprint(version.MustParseSemantic(older).Minor()))))
 	kept := &corev1.ConfigMap{Data: map[string]string{"kept": "yes"}}
 	kept.Namespace, kept.Name = namespace, "kept"
 	g.Expect(workload.Create(t.Context(), kept)).To(Succeed())

@@ -70,7 +70,7 @@ func (tn *tenant) forge(cluster string) {
 		"too large":         {`{"cluster": "` + strings.Repeat("x", 1<<20) + `"}`, http.StatusRequestEntityTooLarge, ""},
 		"no Cluster":        {`{}`, http.StatusOK, `"retryAfterSeconds":0`},
 		"a Cluster of none": {`{"cluster": {"metadata": {"namespace": "x", "name": "../y"}}}`, http.StatusOK, `"retryAfterSeconds":0`},
-		"this one":          {fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q}, "spec": {"topology": {"version": %q}}}}`, tn.namespace, cluster, tn.newer), http.StatusOK, `"retryAfterSeconds":2`},
+		"this one":          {fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q}, "spec": {"topology": {"version": %q}}}}`, tn.namespace, cluster, world.newer), http.StatusOK, `"retryAfterSeconds":2`},
 		"this one, skipped": {fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q, "annotations": {%q: "v9"}}, "spec": {"topology": {"version": "v9"}}}}`,
 			tn.namespace, cluster, addonsv1.SkipGatesAnnotation), http.StatusOK, `"retryAfterSeconds":0`},
 	} {
@@ -80,7 +80,7 @@ func (tn *tenant) forge(cluster string) {
 	}
 	texts := sets.New[string]()
 	for range 100 {
-		texts.Insert(ask(fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q}, "spec": {"topology": {"version": %q}}}}`, tn.namespace, cluster, tn.newer)).text)
+		texts.Insert(ask(fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q}, "spec": {"topology": {"version": %q}}}}`, tn.namespace, cluster, world.newer)).text)
 	}
 	g.Expect(texts).To(HaveLen(1), "Cluster API writes each text into the Cluster")
 	g.Expect(versions()).To(Equal(before))

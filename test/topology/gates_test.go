@@ -27,7 +27,7 @@ func TestUpgradeWithAddons(t *testing.T) {
 		cni.DependsOn, preflight.Lifecycle.Present = []string{"preflight"}, addonsv1.PresentBeforeUpgrade
 		return tn.stack(cni, preflight, tn.addon("ccm", addonsv1.UpgradeAfterControlPlane, others), tn.addon("autoscaler", addonsv1.UpgradeAfterWorkers, others))
 	}
-	createCluster(t, tn.at(name), "real", tn.older, 1)
+	createCluster(t, tn.at(name), "real", world.older, 1)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterAvailableCondition, true, "")
 	tn.set(stack("first", "first"))
 	for _, addon := range []string{"cni", "ccm", "autoscaler"} {
@@ -38,7 +38,7 @@ func TestUpgradeWithAddons(t *testing.T) {
 	tn.expectNone(name, "preflight")
 
 	since := tn.mark(name)
-	setVersion(t, tn.at(name), tn.newer)
+	setVersion(t, tn.at(name), world.newer)
 	tn.await(name, "a check comes first", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeAddonsNotReadyReason, "add-on preflight"))
 	tn.set(stack("second", "first"))
 	tn.await(name, "the network waits for the check", waiting("cni", "WaitingForDependency"))
@@ -49,25 +49,25 @@ func TestUpgradeWithAddons(t *testing.T) {
 	tn.set(stack("second", "second"))
 	tn.await(name, "it comes after the control plane", waiting("ccm", "WaitingForControlPlane"))
 	tn.await(name, "it comes after the workers", waiting("autoscaler", "WaitingForWorkers"))
-	expectState(t, tn.at(name), state{controlPlane: tn.older, runs: tn.older, workers: tn.older})
+	expectState(t, tn.at(name), state{controlPlane: world.older, runs: world.older, workers: world.older})
 
 	tn.forge(name)
 
 	tn.ready(name, "cni", "second")
-	awaitState(t, tn.at(name), state{controlPlane: tn.newer, runs: tn.newer, workers: tn.older})
+	awaitState(t, tn.at(name), state{controlPlane: world.newer, runs: world.newer, workers: world.older})
 	tn.await(name, "the cloud controller isn't ready", held(addonsv1.UpgradeAfterControlPlane, addonsv1.UpgradeAddonsNotReadyReason, "add-on ccm"))
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "add-on ccm of AddonStack platform isn't ready")
-	expectState(t, tn.at(name), state{controlPlane: tn.newer, runs: tn.newer, workers: tn.older})
+	expectState(t, tn.at(name), state{controlPlane: world.newer, runs: world.newer, workers: world.older})
 	tn.expectText(name, "autoscaler", "first")
 	tn.expectNone(name, "preflight")
 
 	tn.ready(name, "ccm", "second")
-	awaitState(t, tn.at(name), state{controlPlane: tn.newer, runs: tn.newer, workers: tn.newer})
+	awaitState(t, tn.at(name), state{controlPlane: world.newer, runs: world.newer, workers: world.newer})
 	tn.await(name, "the autoscaler isn't ready", held(addonsv1.UpgradeAfterWorkers, addonsv1.UpgradeAddonsNotReadyReason, "add-on autoscaler"))
 	tn.ready(name, "autoscaler", "second")
 	tn.await(name, "the upgrade is done", isDone)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
-	since.expectOrder(tn.newer, "second", "cni", "ccm", "autoscaler")
+	since.expectOrder(world.newer, "second", "cni", "ccm", "autoscaler")
 }
 
 // TestClosedGate has an add-on that isn't for the next version of Kubernetes: by its range, by what its chart says, or as no
@@ -82,7 +82,7 @@ func TestClosedGate(t *testing.T) {
 		cni.Lifecycle.KubernetesVersions = versions
 		return tn.stack(append(others, cni)...)
 	}
-	olderMinor, newerMinor := minorOf(tn.older)+".x", minorOf(tn.newer)+".x"
+	olderMinor, newerMinor := minorOf(world.older)+".x", minorOf(world.newer)+".x"
 	charts := registry.Start(t, registry.Options{PlainHTTP: true})
 	charts.Push(t, targz.Chart(t, targz.Entry{Name: "demo/templates/empty.yaml"}), "charts/demo", "1.0.0")
 	byRow := func(kubernetes ...string) addonsv1.Addon {
@@ -95,40 +95,40 @@ func TestClosedGate(t *testing.T) {
 	byChart := func(path string) addonsv1.Addon {
 		return addonsv1.Addon{Name: "old", Namespace: tn.namespace, Chart: addonsv1.ChartSource{Path: path}}
 	}
-	tn.write("old/Chart.yaml", "apiVersion: v2\nname: old\nversion: 1.0.0\nkubeVersion: '<"+minorOf(tn.newer)+".0-0'\n")
+	tn.write("old/Chart.yaml", "apiVersion: v2\nname: old\nversion: 1.0.0\nkubeVersion: '<"+minorOf(world.newer)+".0-0'\n")
 	tn.write("old/templates/empty.yaml", "")
 	for _, name := range []string{corrected, forced} {
-		createCluster(t, tn.at(name), "real", tn.older, 0)
+		createCluster(t, tn.at(name), "real", world.older, 0)
 	}
-	tn.set(stack("<=" + tn.older))
+	tn.set(stack("<=" + world.older))
 	for _, name := range []string{corrected, forced} {
 		awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
 		tn.ready(name, "cni", "first")
 		tn.await(name, "it is for what runs", isReady)
 		awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
-		setVersion(t, tn.at(name), tn.newer)
+		setVersion(t, tn.at(name), world.newer)
 	}
 	for _, name := range []string{corrected, forced} {
 		tn.await(name, "it isn't for what is next", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeNoCompatibleVersionReason, "add-on cni of AddonStack platform"))
-		awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "lifecycle.kubernetesVersions <="+tn.older)
-		expectState(t, tn.at(name), state{controlPlane: tn.older, runs: tn.older})
+		awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "lifecycle.kubernetesVersions <="+world.older)
+		expectState(t, tn.at(name), state{controlPlane: world.older, runs: world.older})
 	}
 	tn.expectQuiet(forced)
-	annotate(t, tn.at(forced), addonsv1.SkipGatesAnnotation, tn.older)
+	annotate(t, tn.at(forced), addonsv1.SkipGatesAnnotation, world.older)
 	tn.await(forced, "that is for another version", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeNoCompatibleVersionReason, "cni"))
-	annotate(t, tn.at(forced), addonsv1.SkipGatesAnnotation, tn.newer)
-	awaitState(t, tn.at(forced), state{controlPlane: tn.newer, runs: tn.newer})
-	expectState(t, tn.at(corrected), state{controlPlane: tn.older, runs: tn.older})
+	annotate(t, tn.at(forced), addonsv1.SkipGatesAnnotation, world.newer)
+	awaitState(t, tn.at(forced), state{controlPlane: world.newer, runs: world.newer})
+	expectState(t, tn.at(corrected), state{controlPlane: world.older, runs: world.older})
 	for _, wrong := range []addonsv1.Addon{byChart("old"), byRow(olderMinor)} {
-		is, with := fmt.Sprintf("add-on %s of AddonStack platform", wrong.Name), stack("<="+tn.newer, wrong)
+		is, with := fmt.Sprintf("add-on %s of AddonStack platform", wrong.Name), stack("<="+world.newer, wrong)
 		with.Spec.RemovalLimit = ptr.To(intstr.FromString("100%")) // the one before goes from both Clusters
 		tn.set(with)
 		tn.await(corrected, is, held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeNoCompatibleVersionReason, is))
 		awaitCondition(t, tn.at(corrected), clusterv1.ClusterTopologyReconciledCondition, false, is)
-		expectState(t, tn.at(corrected), state{controlPlane: tn.older, runs: tn.older})
+		expectState(t, tn.at(corrected), state{controlPlane: world.older, runs: world.older})
 	}
-	tn.set(stack("<="+tn.newer, byRow(olderMinor, newerMinor), byChart("demo")))
-	awaitState(t, tn.at(corrected), state{controlPlane: tn.newer, runs: tn.newer})
+	tn.set(stack("<="+world.newer, byRow(olderMinor, newerMinor), byChart("demo")))
+	awaitState(t, tn.at(corrected), state{controlPlane: world.newer, runs: world.newer})
 	for _, name := range []string{corrected, forced} {
 		tn.await(name, "the upgrade is done", isDone)
 	}

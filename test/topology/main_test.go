@@ -4,11 +4,15 @@ package topology_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/suite"
 	"github.com/cluster-chandler/chandler/test/topology"
@@ -28,6 +32,8 @@ var world struct {
 	*topology.Environment
 	hooks *extension
 	root  string // of the checkout
+	// older and newer are versions of Kubernetes that there are programs of.
+	older, newer string
 	// chandler is the path of its binary.
 	chandler string
 	// oldest says that Cluster API is the oldest one that Chandler works with; see TestOldestClusterAPI.
@@ -53,6 +59,9 @@ func prepare(ctx context.Context, root, dir string) error {
 	if world.chandler, err = manager.Build(ctx, root, dir, "v0.0.0"); err != nil {
 		return err
 	}
+	if err := buildOlder(ctx); err != nil {
+		return err
+	}
 	if world.oldest {
 		world.hooks = &extension{stop: func() {}} // it has hooks that an older Cluster API doesn't know
 		return nil
@@ -61,6 +70,19 @@ func prepare(ctx context.Context, root, dir string) error {
 		return err
 	}
 	return createClass(ctx, topology.Class{Namespace: namespace, Name: localClass, KubernetesVersions: []string{v34, v35, v36}})
+}
+
+// buildOlder builds the API server of the previous minor, which takes minutes where there is none yet: no test waits so long
+// for a control plane.
+func buildOlder(ctx context.Context) error {
+	code, err := world.Clientset.Discovery().ServerVersion()
+	if err != nil {
+		return err
+	}
+	before := version.MustParseSemantic(code.GitVersion).SubtractMinor(1)
+	world.older, world.newer = fmt.Sprintf("v%d.%d.9", before.Major(), before.Minor()), code.GitVersion
+	_, err = controlplane.BinDir(ctx, os.Stderr, "kube-apiserver@"+world.older)
+	return err
 }
 
 func createClass(ctx context.Context, class topology.Class) error {

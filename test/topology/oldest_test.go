@@ -22,7 +22,7 @@ func TestOldestClusterAPI(t *testing.T) {
 	stack := func(text string) *addonsv1.AddonStack {
 		return tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, text), tn.addon("ccm", addonsv1.UpgradeAfterControlPlane, text))
 	}
-	createCluster(t, tn.at(name), "real", tn.older, 0)
+	createCluster(t, tn.at(name), "real", world.older, 0)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
 	tn.set(stack("first"))
 	tn.ready(name, "cni", "first")
@@ -31,13 +31,13 @@ func TestOldestClusterAPI(t *testing.T) {
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	tn.set(tn.stack(append(stack("first").Spec.Addons[1:], tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "second"))...))
-	setVersion(t, tn.at(name), tn.newer)
+	setVersion(t, tn.at(name), world.newer)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "add-on cni of AddonStack platform isn't ready")
 	tn.set(stack("second"))
 	tn.await(name, "it comes after the control plane", waiting("ccm", "WaitingForControlPlane"))
-	expectState(t, tn.at(name), state{controlPlane: tn.older, runs: tn.older})
+	expectState(t, tn.at(name), state{controlPlane: world.older, runs: world.older})
 	tn.ready(name, "cni", "second")
-	awaitState(t, tn.at(name), state{controlPlane: tn.newer, runs: tn.newer})
+	awaitState(t, tn.at(name), state{controlPlane: world.newer, runs: world.newer})
 	tn.ready(name, "ccm", "second")
 	tn.await(name, "the upgrade is done", isDone)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
