@@ -28,6 +28,8 @@ SERVERS   ?= 8
 ADDONS    ?= 4
 RUNS      ?= 3
 MEMORY_LIMIT ?=
+# Milliseconds of a round trip between manager and workload clusters in the benchmark.
+RTT       ?=
 # A checkout of the Cluster API Add-on Provider for Helm, which is then measured, too.
 HELM_PROVIDER ?=
 
@@ -203,7 +205,7 @@ fuzz: ## Run each fuzz target FUZZRUNS times.
 .PHONY: bench
 bench: controlplane ## Measure fleets of CLUSTERS, as in "8 40 200", RUNS times, and write tables into OUT. For a machine at rest.
 	CHANDLER_BENCH_HELM_PROVIDER=$(abspath $(HELM_PROVIDER)) CHANDLER_BENCH_CLUSTERS="$(CLUSTERS)" CHANDLER_BENCH_INSTANCES="$(INSTANCES)" \
-		CHANDLER_BENCH_SERVERS=$(SERVERS) CHANDLER_BENCH_ADDONS=$(ADDONS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_MEMORY_LIMIT=$(MEMORY_LIMIT) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
+		CHANDLER_BENCH_SERVERS=$(SERVERS) CHANDLER_BENCH_ADDONS=$(ADDONS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_MEMORY_LIMIT=$(MEMORY_LIMIT) CHANDLER_BENCH_RTT=$(RTT) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
 		go test -count=1 -timeout 5h ./test/bench -run TestFleet -v
 
 .PHONY: bench-micro

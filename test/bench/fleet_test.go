@@ -37,6 +37,8 @@ type size struct {
 	Instances int `json:"instances"` // of Chandler, each with a share of the clusters
 	Renderers int `json:"renderers"` // of each instance
 	Addons    int `json:"addons"`    // four, or five
+	// RTT is the round trip time to a cluster that has an API server of its own.
+	RTT time.Duration `json:"rtt,omitempty"`
 	// MemoryLimit is the GOMEMLIMIT of each instance, "" for none.
 	MemoryLimit string `json:"memoryLimit,omitempty"`
 }
@@ -113,7 +115,7 @@ func (f *fleet) addClusters(prefix string) {
 		if f.size.Clusters > f.size.Servers {
 			c.Address = authority.New(f.TB, users[on], c.name)
 		} else {
-			c.Address = virtualcluster.Direct(f.TB, users[on])
+			c.Address = virtualcluster.Direct(f.TB, users[on], f.size.RTT/2)
 		}
 		f.clusters = append(f.clusters, c)
 	}

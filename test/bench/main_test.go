@@ -34,6 +34,7 @@ const (
 	serversEnv   = "CHANDLER_BENCH_SERVERS"      // the most API servers, by default eight
 	addonsEnv    = "CHANDLER_BENCH_ADDONS"       // four by default, or five
 	memoryEnv    = "CHANDLER_BENCH_MEMORY_LIMIT" // GOMEMLIMIT of each instance, by default none
+	rttEnv       = "CHANDLER_BENCH_RTT"          // milliseconds of a round trip to a cluster, by default none
 	runsEnv      = "CHANDLER_BENCH_RUNS"         // how often, by default once
 	outEnv       = "CHANDLER_BENCH_OUT"          // where the results go, as JSON and Markdown
 )
@@ -49,8 +50,11 @@ func TestFleet(t *testing.T) {
 		for _, instances := range numbers(t, instancesEnv, 1) {
 			m := measured{Size: size{
 				Clusters: clusters, Instances: instances, Renderers: 2, Addons: numbers(t, addonsEnv, 4)[0], Servers: min(clusters, numbers(t, serversEnv, 8)[0]),
-				MemoryLimit: os.Getenv(memoryEnv),
+				MemoryLimit: os.Getenv(memoryEnv), RTT: time.Duration(numbers(t, rttEnv, 0)[0]) * time.Millisecond,
 			}}
+			if m.Size.RTT > 0 && clusters > m.Size.Servers {
+				t.Fatalf("%s is for clusters that have API servers of their own", rttEnv)
+			}
 			for i := range numbers(t, runsEnv, 1)[0] {
 				t.Run(fmt.Sprintf("%d clusters/%d instances/%d", clusters, instances, i), func(t *testing.T) { m.Runs = append(m.Runs, measure(t, m.Size)) })
 			}
@@ -102,10 +106,10 @@ func measure(t *testing.T, s size) result {
 	r.RestMiB = f.memory(process.Resident)
 	r.HeapMiB, r.Goroutines = f.metric("go_memstats_heap_alloc_bytes")/(1<<20), f.metric("go_goroutines")
 
-	objects := f.installed()
+	installed := f.installed()
 	f.stop()
 	if s.Instances == 1 {
-		r.Floor = measureFloor(t, s, objects)
+		r.Floor, r.SameWrites = measureFloor(t, s, installed), measureSameWrites(t, s, installed)
 		if checkout := os.Getenv(helmProviderEnv); checkout != "" {
 			r.HelmProvider = measureHelmProvider(t, s, checkout)
 		}

@@ -133,7 +133,7 @@ func (f *fleet) dryRuns(changes []addonsv1.PlanChange) time.Duration {
 		all.Go(func() error {
 			var each errgroup.Group
 			each.SetLimit(planObjects)
-			for _, o := range objects[i] {
+			for _, o := range objects[i][0].objects {
 				if !isChanged(o) {
 					continue
 				}

@@ -23,10 +23,12 @@ type measured struct {
 type result struct {
 	Install phase `json:"install"`
 	Floor   phase `json:"floor,omitzero"` // of one instance only
-	Upgrade phase `json:"upgrade"`
-	Drift   phase `json:"drift"`
-	Restart phase `json:"restart"`
-	Rest    phase `json:"rest"`
+	// SameWrites is the floor with the writes of records, namespaces and hooks.
+	SameWrites phase `json:"sameWrites,omitzero"`
+	Upgrade    phase `json:"upgrade"`
+	Drift      phase `json:"drift"`
+	Restart    phase `json:"restart"`
+	Rest       phase `json:"rest"`
 	// HelmProvider is the installation by the other provider, if it was measured.
 	HelmProvider phase `json:"helmProvider,omitzero"`
 	// Figures of the managers, without their renderers. The last three are those at rest after a restart.
@@ -48,6 +50,9 @@ var rows = []row{
 	{"install, seconds", func(r *result) float64 { return r.Install.Seconds }, func(r *result) float64 { return r.Floor.Seconds }},
 	{"install, CPU seconds of everything", func(r *result) float64 { return r.Install.AllCPU }, func(r *result) float64 { return r.Floor.AllCPU }},
 	{"install, CPU seconds of manager and renderers", func(r *result) float64 { return r.Install.CPU }, func(r *result) float64 { return r.Floor.CPU }},
+	{"install, seconds, beside the same writes", func(r *result) float64 { return r.Install.Seconds }, func(r *result) float64 { return r.SameWrites.Seconds }},
+	{"install, CPU seconds of everything, beside the same writes", func(r *result) float64 { return r.Install.AllCPU }, func(r *result) float64 { return r.SameWrites.AllCPU }},
+	{"install, writes for each cluster, beside the same writes", func(r *result) float64 { return r.Install.Writes }, func(r *result) float64 { return r.SameWrites.Writes }},
 	{"install, requests for each cluster", func(r *result) float64 { return r.Install.Requests }, func(r *result) float64 { return r.Floor.Requests }},
 	{"install, writes for each cluster", func(r *result) float64 { return r.Install.Writes }, func(r *result) float64 { return r.Floor.Writes }},
 	{"install, of these of records", func(r *result) float64 { return r.Install.RecordWrites }, nil},
@@ -84,8 +89,8 @@ var helmProviderRows = []row{
 // markdown returns the table of some runs.
 func (m *measured) markdown() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%d clusters on %d API servers, %d instances, %d add-ons, %d runs, memory limit %s\n\n| | min | median | max | floor (median) | ratio |\n|---|---|---|---|---|---|\n",
-		m.Size.Clusters, m.Size.Servers, m.Size.Instances, m.Size.Addons, len(m.Runs), cmp.Or(m.Size.MemoryLimit, "none"))
+	fmt.Fprintf(&out, "%d clusters on %d API servers, %d instances, %d add-ons, %d runs, memory limit %s, round trip %s\n\n| | min | median | max | floor (median) | ratio |\n|---|---|---|---|---|---|\n",
+		m.Size.Clusters, m.Size.Servers, m.Size.Instances, m.Size.Addons, len(m.Runs), cmp.Or(m.Size.MemoryLimit, "none"), m.Size.RTT)
 	all := rows
 	if m.Runs[0].HelmProvider.Seconds > 0 {
 		all = slices.Concat(rows, helmProviderRows)

@@ -3,10 +3,11 @@
 package virtualcluster
 
 import (
-	"io"
+	"bytes"
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -35,8 +36,8 @@ func listen(t testing.TB) *Address {
 	return &Address{listener: l}
 }
 
-// Direct returns an address that passes on all there is, as it is. It ends with the test.
-func Direct(t testing.TB, user *controlplane.User) *Address {
+// Direct returns an address that passes on all there is, as it is, each way after a delay. It ends with the test.
+func Direct(t testing.TB, user *controlplane.User, delay time.Duration) *Address {
 	t.Helper()
 	a := listen(t)
 	config, err := clientcmd.Load(user.Kubeconfig)
@@ -60,18 +61,37 @@ func Direct(t testing.TB, user *controlplane.User) *Address {
 				_ = from.Close()
 				continue
 			}
-			go pass(to, counted{from, &a.bytes})
-			go pass(counted{from, &a.bytes}, to)
+			go pass(to, counted{from, &a.bytes}, delay)
+			go pass(counted{from, &a.bytes}, to, delay)
 		}
 	}()
 	return a
 }
 
-// pass copies until one of both is closed, and closes both.
-func pass(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
-	_ = to.Close()
-	_ = from.Close()
+// pass copies after a delay until one of both is closed, and closes both.
+func pass(to, from net.Conn, delay time.Duration) {
+	type piece struct {
+		due   time.Time
+		bytes []byte
+	}
+	pieces := make(chan piece, 1024)
+	go func() {
+		for p := range pieces {
+			time.Sleep(time.Until(p.due))
+			_, _ = to.Write(p.bytes) // the next read tells that it is closed
+		}
+		_ = to.Close()
+		_ = from.Close()
+	}()
+	defer close(pieces)
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		pieces <- piece{time.Now().Add(delay), bytes.Clone(buffer[:n])}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // counted is a connection whose bytes are counted.
