@@ -69,6 +69,7 @@ type Reconciler struct {
 	provider *management.Objects
 	users    inputs.References
 	lanes    *lanes.Lanes
+	beside   *delivery.Beside
 	contents *budget.Cache[string, sets.Set[deliver.ObjectKey]] // see removal.Contents
 	statuses management.Statuses
 	memories sync.Map // client.ObjectKey to *remembered

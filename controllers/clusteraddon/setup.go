@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/delivery"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/lanes"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/removal"
@@ -44,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		r.enqueueUsers(inputs.Object{Kind: kind.String(), Key: key})
 	})
 	r.contents = removal.NewContents(r.Memory)
-	r.lanes = lanes.New(workers, clock.RealClock{})
+	r.lanes, r.beside = lanes.New(workers, clock.RealClock{}), delivery.NewBeside(workers)
 	if err := mgr.Add(records); err != nil {
 		return err
 	}

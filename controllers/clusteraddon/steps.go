@@ -60,7 +60,7 @@ func (r *Reconciler) renderer(q pass) rendering.Renderer {
 func (r *Reconciler) delivery(q pass, seen *gather.Observed, leaving []deliver.Release) delivery.Delivery {
 	return delivery.Delivery{
 		Observed: seen, Inputs: r.reader(q), Renderer: r.renderer(q), Deliverer: r.Deliverer, Workload: q.workload, Watched: r.watched,
-		Proofs: &q.memory.proofs, Memory: q.memory.addons, Turns: &r.inputTurns, Others: r.Client, Leaving: leaving,
+		Proofs: &q.memory.proofs, Memory: q.memory.addons, Turns: &r.inputTurns, Beside: r.beside, Others: r.Client, Leaving: leaving,
 		NeedsAccount: r.RequireImpersonation, Clock: r.Clock,
 	}
 }

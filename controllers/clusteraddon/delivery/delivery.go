@@ -5,8 +5,8 @@ package delivery
 
 import (
 	"context"
-	"maps"
 	"slices"
+	"sync/atomic"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +41,7 @@ type Delivery struct {
 	Memory    *memory.Addons
 	// Turns limit how many clusters of a stack get other inputs at once. Others are all clusters.
 	Turns  *InputTurns
+	Beside *Beside
 	Others client.Reader
 	// Leaving are the releases whose objects wanted add-ons may take over.
 	Leaving []deliver.Release
@@ -52,17 +53,27 @@ type Delivery struct {
 // Ensure takes each wanted add-on as far as it can go, and returns those that may take objects over.
 func (q Delivery) Ensure(ctx context.Context) (all result.All, successors []*wanted.Addon) {
 	holder := Holders(q.Wanted, q.Installed, q.Unresolved, q.ClusterAddon.Spec.Stacks)
-	ready := map[string]bool{} // "stack/name"
-	maps.Copy(ready, q.Absent) // what isn't there now holds nobody
-	for i := range q.Wanted {
+	at, results, runs, unreachable := q.places(), make([]result.Addon, len(q.Wanted)), make([]bool, len(q.Wanted)), atomic.Bool{}
+	q.Beside.Each(len(q.Wanted), func(i int) []int { return at.follows(&q.Wanted[i]) }, func(i int) {
 		a := &q.Wanted[i]
-		one := q.ensure(ctx, q.turnOf(a, holder[a.Release()], all.Unreachable, ready))
-		if MayTakeOver(one) {
-			successors = append(successors, a)
+		ready := func(other string) bool {
+			if j, isWanted := at[other]; isWanted {
+				return j < i && runs[j]
+			}
+			return q.Absent[other] // what isn't there now holds nobody
+		}
+		one := q.ensure(ctx, q.turnOf(a, holder[a.Release()], unreachable.Load(), ready))
+		if one.Unreachable {
+			unreachable.Store(true)
 		}
 		// An add-on that waits for a point of an upgrade, or until its stack is resumed, runs as it was.
-		runs := (wanted.IsHeldBack(one.Status.Reason) || one.Status.Reason == reasons.StackPaused) && q.Installed[a.Release()].Status == deliver.StatusDeployed
-		ready[a.Qualified()] = wanted.IsInstalled(one.Status.Phase) || runs
+		asItWas := (wanted.IsHeldBack(one.Status.Reason) || one.Status.Reason == reasons.StackPaused) && q.Installed[a.Release()].Status == deliver.StatusDeployed
+		results[i], runs[i] = one, wanted.IsInstalled(one.Status.Phase) || asItWas
+	})
+	for i, one := range results {
+		if MayTakeOver(one) {
+			successors = append(successors, &q.Wanted[i])
+		}
 		all.Add(one)
 	}
 	return all, successors
@@ -128,11 +139,11 @@ type turn struct {
 	written result.Addon
 }
 
-// turnOf gathers what is known of an add-on without a request. Ready are the add-ons that others may depend on.
-func (q Delivery) turnOf(a *wanted.Addon, holder string, unreachable bool, ready map[string]bool) *turn {
+// turnOf gathers what is known of an add-on without a request. Ready says of an add-on, as "stack/name", whether others may depend on it.
+func (q Delivery) turnOf(a *wanted.Addon, holder string, unreachable bool, ready func(string) bool) *turn {
 	record, installed := q.Installed[a.Release()]
 	t := &turn{addon: a, record: record, status: q.installedStatus(a), holder: holder}
-	if at := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.Stack, d)] }); at >= 0 {
+	if at := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready(stack.Qualified(a.Stack, d)) }); at >= 0 {
 		t.missing = a.DependsOn[at]
 	}
 	t.facts = decide.Wanted{

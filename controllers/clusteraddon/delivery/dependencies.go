@@ -16,6 +16,27 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
+// places are those of the wanted add-ons, as "stack/name", in their order. Each one comes after those that it depends on.
+type places map[string]int
+
+func (q Delivery) places() places {
+	all := places{}
+	for i := range q.Wanted {
+		all[q.Wanted[i].Qualified()] = i
+	}
+	return all
+}
+
+// follows returns the places of what an add-on depends on. In a circle none comes to anything, and it holds up no others.
+func (p places) follows(a *wanted.Addon) (before []int) {
+	for _, d := range stack.QualifiedAll(a.Stack, a.DependsOn) {
+		if at, isWanted := p[d]; isWanted && at < p[a.Qualified()] {
+			before = append(before, at)
+		}
+	}
+	return before
+}
+
 // missingDependency says that an installed add-on depends on one that the cluster isn't to have; "" if it doesn't.
 func missingDependency(o *gather.Observed, a *wanted.Addon) string {
 	for _, d := range a.DependsOn {

@@ -72,7 +72,7 @@ func (p Preview) each(ctx context.Context, gone sets.Set[record.ObjectKey]) (all
 		if ready[a.Qualified()] = true; a.Stack != p.Request.Stack {
 			continue
 		}
-		t := p.turnOf(a, holder[a.Release()], false, ready)
+		t := p.turnOf(a, holder[a.Release()], false, func(other string) bool { return ready[other] })
 		one, err := p.wanted(ctx, t)
 		if err != nil {
 			return nil, fmt.Errorf("add-on %s: %w", a.Name, err)

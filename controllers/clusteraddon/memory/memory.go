@@ -6,6 +6,7 @@ package memory
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -26,6 +27,7 @@ import (
 // Bound: until the add-on is neither wanted nor installed.
 // Lost with it: some looks and pauses more, and less time is measured.
 type Addons struct {
+	mu    sync.Mutex // add-ons are delivered beside each other
 	known map[deliver.Release]*Addon
 	// Installs are those of add-ons that had no record, by release.
 	Installs *flowcontrol.Backoff
@@ -62,6 +64,8 @@ func New() *Addons {
 
 // Of returns the memory of an add-on, an empty one at first.
 func (m *Addons) Of(release deliver.Release) *Addon {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.known[release] == nil {
 		m.known[release] = &Addon{Agreed: sets.New[string]()}
 	}

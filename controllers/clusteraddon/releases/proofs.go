@@ -3,6 +3,8 @@
 package releases
 
 import (
+	"sync"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -15,24 +17,30 @@ import (
 // Bound: the add-ons in the status.
 // Lost with it: nothing. Each proof is in the status at the end of the reconcile that wrote the record.
 type Proofs struct {
-	of      types.UID
+	of types.UID
+
+	mu      sync.Mutex // add-ons are delivered beside each other
 	written map[deliver.Release]string
 }
 
 // Restore takes the proofs from a status, but for those that this process knows better.
 func (p *Proofs) Restore(stored *addonsv1.ClusterAddon, uid types.UID) {
-	if p.of != uid {
-		*p = Proofs{of: uid}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of != uid || p.written == nil {
+		p.of, p.written = uid, map[deliver.Release]string{}
 	}
 	for release, proof := range ProofsIn(stored, uid) {
 		if _, newer := p.written[release]; !newer {
-			p.Note(release, proof)
+			p.written[release] = proof
 		}
 	}
 }
 
 // Note keeps the proof of the record that was just written; "" says that the record isn't as it was written.
 func (p *Proofs) Note(release deliver.Release, proof string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.written == nil {
 		p.written = map[deliver.Release]string{}
 	}
@@ -40,15 +48,21 @@ func (p *Proofs) Note(release deliver.Release, proof string) {
 }
 
 // Of returns the proof of a release's record, "" if there is none.
-func (p *Proofs) Of(release deliver.Release) string { return p.written[release] }
+func (p *Proofs) Of(release deliver.Release) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.written[release]
+}
 
 // Prove reports whether a record is as it was written for this ClusterAddon.
 func (p *Proofs) Prove(record deliver.Summary) bool {
-	return record.IsProvenBy(p.written[record.Release])
+	return record.IsProvenBy(p.Of(record.Release))
 }
 
 // Report writes the proofs into the statuses of the add-ons, and forgets all others.
 func (p *Proofs) Report(statuses []addonsv1.AddonStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	reported := map[deliver.Release]string{}
 	for i := range statuses {
 		a := &statuses[i]

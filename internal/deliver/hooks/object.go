@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cluster-api/util/annotations"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
@@ -39,6 +40,17 @@ func objectOf(scope *object.Scope, h *helmrelease.Hook) (*unstructured.Unstructu
 		return nil, fmt.Errorf("hook %s has %d objects, not one: the release record is damaged", h.Path, len(prepared))
 	}
 	return prepared[0], nil
+}
+
+// started returns a hook's object as an attempt has it.
+func (r *Runner) started(h Hook, attempt int) (*unstructured.Unstructured, error) {
+	o, err := objectOf(r.Applier.Scope, h.Hook)
+	if err == nil {
+		annotations.AddAnnotations(o, map[string]string{
+			RunAnnotation: fmt.Sprintf("%d.%s.%d.%s", r.Record.Revision, h.key.Event, attempt, r.Record.UID),
+		})
+	}
+	return o, err
 }
 
 // AwaitRunning waits for hooks of the revision that run, before there is another one: that would end
@@ -97,12 +109,56 @@ func (r *Runner) awaitRunning(ctx context.Context, h *helmrelease.Hook) (outcome
 	return outcome.Stop{}, nil
 }
 
+// answer is the API server's to a hook's object that was applied ahead.
+type answer struct {
+	result *unstructured.Unstructured
+	err    error // nil, or [apply.IsThere]
+}
+
+// applyAhead applies the objects of hooks that weren't tried before beside each other. What is refused may need another one of them: it
+// comes once more in its turn.
+func (r *Runner) applyAhead(ctx context.Context, hooks []Hook) {
+	hooks = slices.DeleteFunc(slices.Clone(hooks), func(h Hook) bool { return r.progressOf(h) != nil || r.Progress.hooks[h.key] != nil })
+	objects, answers := make([]*unstructured.Unstructured, len(hooks)), make([]answer, len(hooks))
+	for i, h := range hooks {
+		objects[i], answers[i].err = r.started(h, 1)
+	}
+	object.InParallel(len(hooks), func(i int) *object.Failure {
+		if answers[i].err == nil {
+			answers[i].result, answers[i].err = r.Applier.ApplyNew(ctx, objects[i])
+		}
+		return nil // it is told in its turn
+	})
+	for i, h := range hooks {
+		if answers[i].err == nil || apply.IsThere(answers[i].err) {
+			r.ahead[h.key] = answers[i]
+		}
+	}
+}
+
+// alike returns the first hooks that have one weight and run nothing.
+func alike(hooks []Hook) []Hook {
+	n := slices.IndexFunc(hooks, func(h Hook) bool { return !areAlike(hooks[0], h) })
+	if n < 0 {
+		n = len(hooks)
+	}
+	return hooks[:n]
+}
+
+func areAlike(a, b Hook) bool { return a.Weight == b.Weight && !runs(a) && !runs(b) }
+
+// runs reports whether a hook is done once its object has run to its end.
+func runs(h Hook) bool { return h.Kind == "Job" || h.Kind == "Pod" }
+
 // apply applies a hook's object. An object that an earlier run left is deleted before, and its
 // end is waited for. The object of this very run may be there, too, as after a restart. Then the
 // run continues.
 func (r *Runner) apply(ctx context.Context, h Hook, o *unstructured.Unstructured, attempt int) (stop outcome.Stop, err error) {
 	var result *unstructured.Unstructured
-	if attempt == 1 {
+	if ahead, known := r.ahead[h.key]; known {
+		result, err = ahead.result, ahead.err
+		delete(r.ahead, h.key)
+	} else if attempt == 1 {
 		result, err = r.Applier.ApplyNew(ctx, o)
 	}
 	if attempt > 1 || apply.IsThere(err) {
@@ -208,22 +264,27 @@ func (r *Runner) clear(ctx context.Context, h Hook, e record.Entry, live *metav1
 	return r.Deleter.Await([]deletion.Object{gone}, outcome.ReasonHookFailed, fmt.Sprintf("The previous object of %s hook %s: ", h.key.Event, h.Name)), nil
 }
 
-// deleteHooks deletes objects of hooks by their delete policies, the last one first.
+// deleteHooks deletes objects of hooks by their delete policies, beside each other: all hooks are done.
 func (r *Runner) deleteHooks(ctx context.Context, hooks []Hook) error {
-	for _, h := range slices.Backward(hooks) {
-		if err := r.deleteHook(ctx, h); err != nil {
-			return err
+	objects := make([]*unstructured.Unstructured, len(hooks))
+	for i, h := range hooks {
+		objects[i], _ = objectOf(r.Applier.Scope, h.Hook) // else it can't be there
+	}
+	failed := object.InParallel(len(hooks), func(i int) *object.Failure {
+		o := objects[i]
+		if o == nil || o.GroupVersionKind().GroupKind() == object.CRDKind {
+			return nil
 		}
+		return r.Hidden.FailureOf(record.KeyOf(o), r.deleteHook(ctx, hooks[i], o))
+	})
+	if f := failed.Worst(); f != nil {
+		return f
 	}
 	return nil
 }
 
 // deleteHook deletes a hook's object by its delete policy.
-func (r *Runner) deleteHook(ctx context.Context, h Hook) error {
-	o, err := objectOf(r.Applier.Scope, h.Hook)
-	if err != nil || o.GroupVersionKind().GroupKind() == object.CRDKind {
-		return nil //nolint:nilerr // it can't be there
-	}
+func (r *Runner) deleteHook(ctx context.Context, h Hook, o *unstructured.Unstructured) (err error) {
 	e := record.EntryOf(o)
 	made, ok := r.Progress.hooks[h.key]
 	if ok = ok && !mayHoldData(e.GroupVersionKind().GroupKind()); ok {
@@ -239,10 +300,10 @@ func (r *Runner) deleteHook(ctx context.Context, h Hook) error {
 			err = r.Applier.Delete(ctx, live, live.UID, metav1.DeletePropagationBackground)
 		}
 	}
-	if err == nil || object.IsGone(err) {
+	if object.IsGone(err) {
 		return nil
 	}
-	return r.Hidden.FailureOf(e.Key(), err)
+	return err
 }
 
 // Objects returns the objects of a revision's hooks of an event, in the order that they run in.

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -88,6 +87,8 @@ type Runner struct {
 	Hidden   *hidden.Secrets
 	// Removes says that the add-on is removed.
 	Removes bool
+
+	ahead map[record.HookKey]answer
 }
 
 // Events returns the events before and after the objects of a revision are applied, and what Helm calls that.
@@ -123,14 +124,18 @@ func For(hooks []*helmrelease.Hook, event helmrelease.HookEvent) []Hook {
 	return matching
 }
 
-// Run runs the hooks of an event, one after another.
+// Run runs the hooks of an event, one after another. Those of one weight that run nothing begin beside each other.
 func (r *Runner) Run(ctx context.Context, event helmrelease.HookEvent) (outcome.Stop, error) {
 	rec := r.Record
 	hooks := For(rec.Helm.Hooks, event)
 	if len(hooks) == 0 || slices.Contains(rec.State.EventsDone, event.String()) {
 		return outcome.Stop{}, nil
 	}
-	for _, h := range hooks {
+	r.ahead = map[record.HookKey]answer{}
+	for i, h := range hooks {
+		if i == 0 || !areAlike(hooks[i-1], h) {
+			r.applyAhead(ctx, alike(hooks[i:]))
+		}
 		if stop, err := r.runHook(ctx, h); stop.Is() || err != nil {
 			return stop, err
 		}
@@ -161,18 +166,15 @@ func (r *Runner) runHook(ctx context.Context, h Hook) (outcome.Stop, error) {
 	if progress.Phase == helmrelease.HookPhaseSucceeded {
 		return outcome.Stop{}, nil
 	}
-	o, err := objectOf(r.Applier.Scope, h.Hook)
-	if err != nil {
-		return r.fail(ctx, h, err.Error())
-	}
 	starts, attempt := progress.Phase != helmrelease.HookPhaseRunning, progress.Attempt
 	if starts {
 		attempt++
 		delete(r.Progress.hooks, h.key)
 	}
-	annotations.AddAnnotations(o, map[string]string{
-		RunAnnotation: fmt.Sprintf("%d.%s.%d.%s", r.Record.Revision, h.key.Event, attempt, r.Record.UID),
-	})
+	o, err := r.started(h, attempt)
+	if err != nil {
+		return r.fail(ctx, h, err.Error())
+	}
 	var stop outcome.Stop
 	if _, ok := r.Progress.hooks[h.key]; !ok {
 		stop, err = r.apply(ctx, h, o, attempt)
@@ -282,7 +284,7 @@ func (r *Runner) fail(ctx context.Context, h Hook, message string) (outcome.Stop
 	all := For(r.Record.Helm.Hooks, h.key.Event)
 	cleanup := whenSucceeded(all[:slices.Index(all, h)])
 	for _, before := range cleanup {
-		if run := r.progressOf(before); run != nil && before.Kind != "Job" && before.Kind != "Pod" {
+		if run := r.progressOf(before); run != nil && !runs(before) {
 			run.Phase = helmrelease.HookPhaseUnknown
 		}
 	}

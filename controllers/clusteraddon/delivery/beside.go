@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+)
+
+// atOnce is how many add-ons of one cluster are worked on at the same time, at most.
+const atOnce = 4
+
+// Beside is the room for add-ons beside the one that each worker has. It is a quarter of the workers': a few clusters behind slow
+// links get their add-ons in the time that the longest takes, and a large fleet takes hardly more memory and requests at once.
+type Beside struct{ spare *semaphore.Weighted }
+
+// NewBeside returns the room of an instance with so many workers.
+func NewBeside(workers int) *Beside {
+	return &Beside{spare: semaphore.NewWeighted(int64(max(atOnce-1, workers/atOnce)))}
+}
+
+// Each calls do for 0 to n-1, and returns once all calls have. Each one comes after those that it follows, which have lower numbers.
+// The others come in their order, beside each other if there is room. It panics if a call does.
+func (b *Beside) Each(n int, follows func(int) []int, do func(int)) {
+	var panicked atomic.Pointer[observe.Panic]
+	over, begun, ended := make(chan int), sets.New[int](), sets.New[int]()
+	next := func() int {
+		for i := range n {
+			if !begun.Has(i) && ended.HasAll(follows(i)...) {
+				return i
+			}
+		}
+		return -1
+	}
+	for ended.Len() < n {
+		running := begun.Len() - ended.Len()
+		if i := next(); i >= 0 && (running == 0 || running < atOnce && b.spare.TryAcquire(1)) {
+			begun.Insert(i)
+			go func() {
+				defer func() {
+					panicked.CompareAndSwap(nil, observe.PanicOf(recover()))
+					over <- i
+				}()
+				do(i)
+			}()
+			continue
+		}
+		ended.Insert(<-over)
+		if running > 1 {
+			b.spare.Release(1)
+		}
+	}
+	if there := panicked.Load(); there != nil {
+		panic(there)
+	}
+}
