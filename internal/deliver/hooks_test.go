@@ -311,6 +311,33 @@ func TestHooksOfOneNameInTwoNamespaces(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", other, "seed")).NotTo(BeNil())
 }
 
+// TestHooksBesideEachOther has an object that can be made once another one of its weight is, and one that comes after a Job.
+func TestHooksBesideEachOther(t *testing.T) {
+	e, ns := beside(t)
+	extra := ns + "-a"
+	of := func(kind, name, manifest string) job.Hook {
+		return job.Hook{Name: name, Kind: kind, Path: "demo/templates/" + name, Manifest: manifest, Events: []string{"pre-install"}, DeletePolicies: []string{"hook-succeeded"}}
+	}
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{
+		of("Namespace", extra, namespace(extra)), of("ConfigMap", ns+"-b", namespaced(extra, configMap("b", "x"))), of("ConfigMap", ns+"-c", configMap("c", "x")),
+		of("Job", ns+"-d", jobText("d", true)), of("ConfigMap", ns+"-e", configMap("e", "x")),
+	}})
+	e.ensureAs(want, deliver.ReasonRunningHook)
+	for name, in := range map[string]string{"b": extra, "c": ns} {
+		made := e.get("v1", "ConfigMap", in, name)
+		e.Expect(made).NotTo(BeNil(), name)
+		e.Expect(made.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, HavePrefix("1.pre-install.1.")))
+	}
+	e.Expect(e.get("v1", "ConfigMap", ns, "e")).To(BeNil(), "the Job hasn't ended")
+
+	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
+	e.Expect(e.target.Client.Patch(e.ctx, e.get("batch/v1", "Job", ns, "d"), resume)).To(Succeed())
+	e.install(want)
+	for _, name := range []string{"c", "e"} {
+		e.Expect(e.get("v1", "ConfigMap", ns, name)).To(BeNil(), "hook-succeeded")
+	}
+}
+
 // dataChart returns a chart with a claim, and a namespace of its own, in its templates or as its hooks.
 func dataChart(ns, version string, asHooks bool) chart {
 	claim := "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteMany], storageClassName: '', volumeName: pv-" + ns + ", resources: {requests: {storage: 1Gi}}}\n"
