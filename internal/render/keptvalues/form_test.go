@@ -65,7 +65,7 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	b := &bench{Renderer: rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 1, time.Minute })}
+	b := &bench{Renderer: rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 2, time.Minute })}
 	made := b.render(t, object("ConfigMap", "a", "data:\n  key: {{ genPrivateKey \"ecdsa\" | quote }}\n  {{- $ca := genCA \"ca\" 100 }}\n  cert: {{ $ca.Cert | b64enc }}\n  caKey: {{ $ca.Key | b64enc }}\n"), nil)
 	data := made.Objects[0].Object["data"].(map[string]any)
 	b.values = map[string]any{"key": data["key"], "caCert": data["cert"], "caKey": data["caKey"]}
@@ -162,6 +162,7 @@ func TestGeneratedValuesHaveTheFormOfTheirFunction(t *testing.T) {
 	b := newBench(t)
 	for function := range generating {
 		t.Run(function, func(t *testing.T) {
+			t.Parallel()
 			text := object("ConfigMap", "a", "data:\n  v: "+quoted(function)+"\n")
 			first := b.render(t, text, nil)
 			again := b.render(t, text, first.Generated)
@@ -199,6 +200,7 @@ func TestGeneratedValuesWriteNoYAML(t *testing.T) {
 	b := newBench(t)
 	for function := range generating {
 		t.Run(function, func(t *testing.T) {
+			t.Parallel()
 			v := "{{ $v }}"
 			if isCert(function) || function == "genPrivateKey" || function == "randAscii" {
 				v = "{{ $v | b64enc | quote }}\n  plain: |\n    {{- $v | nindent 4 }}"
