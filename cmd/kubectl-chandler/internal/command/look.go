@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -90,7 +91,7 @@ func (c *call) why() *cobra.Command {
 				why = summary.StackStatus(f, &f.Stacks[is.at])
 			default:
 				why = summary.AddonStatus(f, is.name)
-				why.Notes = c.notes(f, is.name)
+				why.Notes = notesOf(c, c.client, f, is.name)
 			}
 			c.verdict = why.Verdict()
 			return c.print("Status", why, "Why", why)
@@ -100,17 +101,17 @@ func (c *call) why() *cobra.Command {
 	return c.inAllNamespaces(cmd)
 }
 
-// notes returns the notes of an add-on's chart, from the first cluster on which it is Ready. They are nil if there are
+// notesOf returns the notes of an add-on's chart, from the first cluster on which it is Ready. They are nil if there are
 // none, or the user can't read them there.
-func (c *call) notes(f *observed.Fleet, addon string) *summary.Notes {
-	ctx, cancel := context.WithTimeout(c, patience)
+func notesOf(ctx context.Context, management client.Reader, f *observed.Fleet, addon string) *summary.Notes {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	isReady := func(a addonsv1.AddonStatus) bool { return a.Name == addon && a.Phase == addonsv1.AddonReady }
 	at := slices.IndexFunc(f.Clusters, func(ca addonsv1.ClusterAddon) bool { return slices.ContainsFunc(ca.Status.Addons, isReady) })
 	if at < 0 {
 		return nil
 	}
-	release, err := c.release(ctx, &f.Clusters[at], addon, "")
+	release, err := releaseOf(ctx, management, &f.Clusters[at], addon, "")
 	if err != nil {
 		return nil
 	}
@@ -162,7 +163,7 @@ func (c *call) get() *cobra.Command {
 			if err := errors.Join(c.check(), c.read(ca, c.args[0])); err != nil {
 				return nil, err
 			}
-			return c.release(c, ca, c.args[1], kubeconfig)
+			return releaseOf(c, c.client, ca, c.args[1], kubeconfig)
 		}
 		sub := onRead(c, is.part+" CLUSTER ADDON", is.short, cobra.ExactArgs(2), read, func(release *redacted.Release) error {
 			if withOrigins {
@@ -207,13 +208,13 @@ func asJSON(part, text string) (string, error) {
 	return printing.Escape(string(data)) + "\n", errors.Join(err, other)
 }
 
-// release reads the newest record of an add-on from its workload cluster, by a kubeconfig file, or by the Secret for "".
-func (c *call) release(ctx context.Context, ca *addonsv1.ClusterAddon, addon, kubeconfig string) (*redacted.Release, error) {
+// releaseOf reads the newest record of an add-on from its workload cluster, by a kubeconfig file, or by the Secret for "".
+func releaseOf(ctx context.Context, management client.Reader, ca *addonsv1.ClusterAddon, addon, kubeconfig string) (*redacted.Release, error) {
 	at := slices.IndexFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool { return a.Name == addon })
 	if at < 0 {
 		return nil, fmt.Errorf("cluster %s has no add-on %s", ca.Name, addon)
 	}
-	workload, err := observed.Workload(ctx, c.client, ca, kubeconfig)
+	workload, err := observed.Workload(ctx, management, ca, kubeconfig)
 	if err != nil {
 		return nil, err
 	}
