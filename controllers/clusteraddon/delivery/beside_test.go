@@ -47,9 +47,11 @@ func each(b *delivery.Beside, n int, follows func(int) []int, takes func(int) ti
 	return c
 }
 
-func none(int) []int               { return nil }
-func second(int) time.Duration     { return time.Second }
-func chain(i int) (before []int)   { return slices.DeleteFunc([]int{i - 1}, func(j int) bool { return j < 0 }) }
+func none(int) []int           { return nil }
+func second(int) time.Duration { return time.Second }
+func chain(i int) (before []int) {
+	return slices.DeleteFunc([]int{i - 1}, func(j int) bool { return j < 0 })
+}
 func took(do func()) time.Duration { begun := time.Now(); do(); return time.Since(begun) }
 
 // TestAddonsBesideEachOther says how long add-ons of a second take.
