@@ -5,6 +5,7 @@ package addons
 
 import (
 	"net/http"
+	"sync"
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -79,7 +80,10 @@ func Secrets(names ...string) (refs []addonsv1.ValuesReference) {
 // Refusing returns a workload cluster that refuses each request, and how many there were.
 func Refusing(t testing.TB) (cluster workload.Cluster, requests *int) {
 	requests = new(int)
+	var mu sync.Mutex
 	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		*requests++
 		w.WriteHeader(http.StatusInternalServerError)
 	})

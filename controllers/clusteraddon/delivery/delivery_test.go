@@ -3,6 +3,8 @@
 package delivery_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 	"github.com/cluster-chandler/chandler/test/addons"
+	"github.com/cluster-chandler/chandler/test/connection"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -105,6 +108,32 @@ func TestUnwrittenTerms(t *testing.T) {
 		if is := all.Statuses[0]; (is.Phase == addonsv1.AddonReady) == unwritten || (is.Reason == reasons.Retrying) != unwritten || (all.Err != nil) != unwritten {
 			t.Errorf("unwritten=%t: %+v, %v", unwritten, is, all.Err)
 		}
+	}
+}
+
+// Once a cluster doesn't answer, the add-ons that come after that are as they were.
+func TestSilentClusterIsAskedNoMore(t *testing.T) {
+	c := addons.Given(t)
+	c.Workload.Conn = connection.To(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	for _, name := range []string{"first", "second"} {
+		a, record := c.Install(t, name, func(a *wanted.Addon) {
+			if name == "second" {
+				a.DependsOn = []string{"first"}
+			}
+		})
+		in, err := c.Inputs.Of(t.Context(), &a, record)
+		must.Succeed(t, err)
+		record.Digest, record.Terms = in.Digest(job.FactsUsed{}), delivery.TermsOf(&a, record, in, true)
+		record.DataPolicy = addonsv1.DataPolicyDelete // which is to be written
+		c.Record(record)
+		c.Wanted, c.ClusterAddon.Status.Addons = append(c.Wanted, a), append(c.ClusterAddon.Status.Addons, releases.Status(record, addonsv1.AddonReady))
+	}
+	all, _ := deliveryTo(c).Ensure(t.Context())
+	if !all.Unreachable || all.Err == nil || strings.Contains(all.Err.Error(), "add-on second") {
+		t.Errorf("unreachable: %t, %v", all.Unreachable, all.Err)
+	}
+	if diff := cmp.Diff(c.ClusterAddon.Status.Addons, all.Statuses); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
