@@ -16,6 +16,10 @@ const atOnce = 4
 
 // Beside is the room for add-ons beside the one that each worker has. It is a quarter of the workers': a few clusters behind slow
 // links get their add-ons in the time that the longest takes, and a large fleet takes hardly more memory and requests at once.
+//
+// Key: none, as all clusters share it.
+// Bound: a quarter of the workers, and what one cluster may have.
+// Lost with it: nothing, as the add-ons' work ends with the process.
 type Beside struct{ spare *semaphore.Weighted }
 
 // NewBeside returns the room of an instance with so many workers.

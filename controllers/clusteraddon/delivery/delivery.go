@@ -41,8 +41,9 @@ type Delivery struct {
 	Memory    *memory.Addons
 	// Turns limit how many clusters of a stack get other inputs at once. Others are all clusters.
 	Turns  *InputTurns
-	Beside *Beside
 	Others client.Reader
+	// Beside is the room for add-ons that are worked on at the same time.
+	Beside *Beside
 	// Leaving are the releases whose objects wanted add-ons may take over.
 	Leaving []deliver.Release
 	// NeedsAccount says that the instance delivers with the rights of ServiceAccounts alone.

@@ -73,11 +73,17 @@ func (m *Addons) Of(release deliver.Release) *Addon {
 }
 
 // Forget drops an add-on whose removal was tried.
-func (m *Addons) Forget(release deliver.Release) { delete(m.known, release) }
+func (m *Addons) Forget(release deliver.Release) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.known, release)
+}
 
 // Keep drops the add-ons that are neither wanted nor installed, and notes those that don't leave. One that has just been installed
 // may not be seen yet.
 func (m *Addons) Keep(o *gather.Observed, leaving []deliver.Release) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	maps.DeleteFunc(m.known, func(release deliver.Release, known *Addon) bool {
 		if !slices.Contains(leaving, release) {
 			known.leavingSince = time.Time{}

@@ -42,8 +42,8 @@ func objectOf(scope *object.Scope, h *helmrelease.Hook) (*unstructured.Unstructu
 	return prepared[0], nil
 }
 
-// started returns a hook's object as an attempt has it.
-func (r *Runner) started(h Hook, attempt int) (*unstructured.Unstructured, error) {
+// ofAttempt returns a hook's object as an attempt has it.
+func (r *Runner) ofAttempt(h Hook, attempt int) (*unstructured.Unstructured, error) {
 	o, err := objectOf(r.Applier.Scope, h.Hook)
 	if err == nil {
 		annotations.AddAnnotations(o, map[string]string{
@@ -108,47 +108,6 @@ func (r *Runner) awaitRunning(ctx context.Context, h *helmrelease.Hook) (outcome
 	}
 	return outcome.Stop{}, nil
 }
-
-// answer is the API server's to a hook's object that was applied ahead.
-type answer struct {
-	result *unstructured.Unstructured
-	err    error // nil, or [apply.IsThere]
-}
-
-// applyAhead applies the objects of hooks that weren't tried before beside each other. What is refused may need another one of them: it
-// comes once more in its turn.
-func (r *Runner) applyAhead(ctx context.Context, hooks []Hook) {
-	hooks = slices.DeleteFunc(slices.Clone(hooks), func(h Hook) bool { return r.progressOf(h) != nil || r.Progress.hooks[h.key] != nil })
-	objects, answers := make([]*unstructured.Unstructured, len(hooks)), make([]answer, len(hooks))
-	for i, h := range hooks {
-		objects[i], answers[i].err = r.started(h, 1)
-	}
-	object.InParallel(len(hooks), func(i int) *object.Failure {
-		if answers[i].err == nil {
-			answers[i].result, answers[i].err = r.Applier.ApplyNew(ctx, objects[i])
-		}
-		return nil // it is told in its turn
-	})
-	for i, h := range hooks {
-		if answers[i].err == nil || apply.IsThere(answers[i].err) {
-			r.ahead[h.key] = answers[i]
-		}
-	}
-}
-
-// alike returns the first hooks that have one weight and run nothing.
-func alike(hooks []Hook) []Hook {
-	n := slices.IndexFunc(hooks, func(h Hook) bool { return !areAlike(hooks[0], h) })
-	if n < 0 {
-		n = len(hooks)
-	}
-	return hooks[:n]
-}
-
-func areAlike(a, b Hook) bool { return a.Weight == b.Weight && !runs(a) && !runs(b) }
-
-// runs reports whether a hook is done once its object has run to its end.
-func runs(h Hook) bool { return h.Kind == "Job" || h.Kind == "Pod" }
 
 // apply applies a hook's object. An object that an earlier run left is deleted before, and its
 // end is waited for. The object of this very run may be there, too, as after a restart. Then the

@@ -88,6 +88,7 @@ type Runner struct {
 	// Removes says that the add-on is removed.
 	Removes bool
 
+	// ahead are the answers to objects that were applied before the turn of their hooks.
 	ahead map[record.HookKey]answer
 }
 
@@ -171,7 +172,7 @@ func (r *Runner) runHook(ctx context.Context, h Hook) (outcome.Stop, error) {
 		attempt++
 		delete(r.Progress.hooks, h.key)
 	}
-	o, err := r.started(h, attempt)
+	o, err := r.ofAttempt(h, attempt)
 	if err != nil {
 		return r.fail(ctx, h, err.Error())
 	}
