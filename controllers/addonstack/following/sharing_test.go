@@ -33,12 +33,21 @@ func TestStacksOfARepositoryShareLooks(t *testing.T) {
 	sources, err := source.New(source.Options{Opener: renderer, AllowLoopback: true, Clock: clock})
 	must.Succeed(t, err)
 	r := following.Finder{Bundles: following.Bundles{Sources: sources, Events: report.Events{Recorder: events.NewFakeRecorder(100)}}, Clock: clock}
+	stackOf := func(i int) *addonsv1.AddonStack {
+		s := &addonsv1.AddonStack{}
+		s.Namespace, s.Name, s.UID, s.Generation = "team", fmt.Sprint("stack-", i), types.UID(fmt.Sprint(i)), 1
+		s.Spec.Addons = []addonsv1.Addon{{Name: "demo", Chart: addonsv1.ChartSource{Git: &addonsv1.GitSource{URL: repository.URL, Branch: "main", PlainHTTP: ptr.To(true)}}}}
+		return s
+	}
+	// The turns of a repository depend on its address, and so on the server's port: the stacks begin in the middle between two.
+	f, err := r.Follow(t.Context(), stackOf(0), &following.Poll{}, "", nil)
+	must.Succeed(t, err)
+	clock.Step(f.Again + addonsv1.DefaultUpdateInterval/2)
+	server.Looks.Store(0)
 	polls, due := map[string]*following.Poll{}, map[string]time.Time{}
 	for begun := clock.Now(); clock.Since(begun) < intervals*addonsv1.DefaultUpdateInterval; clock.Step(10 * time.Second) {
 		for i := range 20 {
-			s := &addonsv1.AddonStack{}
-			s.Namespace, s.Name, s.UID, s.Generation = "team", fmt.Sprint("stack-", i), types.UID(fmt.Sprint(i)), 1
-			s.Spec.Addons = []addonsv1.Addon{{Name: "demo", Chart: addonsv1.ChartSource{Git: &addonsv1.GitSource{URL: repository.URL, Branch: "main", PlainHTTP: ptr.To(true)}}}}
+			s := stackOf(i)
 			if clock.Now().Before(due[s.Name]) {
 				continue
 			}
