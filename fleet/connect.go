@@ -132,6 +132,9 @@ func (c *Connection) build(o Options, log logr.Logger) error {
 	if c.Cluster, err = cluster.New(config, append(o.Cluster[:len(o.Cluster):len(o.Cluster)], c.clusterOptions(o, log))...); err != nil {
 		return fmt.Errorf("making the cluster: %w", err)
 	}
+	if c.secrets, err = NewSecretWriter(config, c.GetHTTPClient()); err != nil {
+		return err
+	}
 	c.direct, err = c.As("")
 	return err
 }

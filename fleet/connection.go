@@ -39,6 +39,7 @@ type Connection struct {
 	config    *rest.Config // of requests that aren't watches
 	apis      *apis.Cluster
 	direct    client.Client
+	secrets   *SecretWriter
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	watches   *http.Client
@@ -58,6 +59,9 @@ func (c *Connection) Context() context.Context { return c.ctx }
 // Client reads and writes directly, without a cache. Kinds that appear later
 // are discovered when they are first asked for.
 func (c *Connection) Client() client.Client { return c.direct }
+
+// Secrets creates and updates Secrets, which travel once: the answer is their metadata.
+func (c *Connection) Secrets() *SecretWriter { return c.secrets }
 
 // Dynamic is for lists and watches: it has no timeout of its own, so the
 // context of each call must end. Connections that fall silent are closed, and

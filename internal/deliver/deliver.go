@@ -80,6 +80,8 @@ type Target struct {
 	// records, and looks which namespaces, APIs and instances of kinds there are. Nil if Client
 	// is the manager's.
 	Own client.Client
+	// Secrets writes records, with the manager's rights.
+	Secrets record.Writer
 	// Discovery returns a client that tells which kinds there are. Its requests end with
 	// the context.
 	Discovery func(context.Context) (discovery.DiscoveryInterface, error)

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
@@ -83,6 +84,38 @@ type meter struct {
 	done     bool
 	// unwatchable is a resource that the API server refuses to watch.
 	unwatchable string
+	// pair are requests of which each is sent once the other one has begun, too.
+	pair *pair
+}
+
+// pair are two requests.
+type pair struct {
+	is    [2]func(*http.Request) bool
+	begun [2]chan struct{}
+	once  [2]sync.Once
+}
+
+// await holds a request of the pair until the other one has begun.
+func (p *pair) await(r *http.Request) error {
+	for i := range p.is {
+		if !p.is[i](r) {
+			continue
+		}
+		p.once[i].Do(func() { close(p.begun[i]) })
+		select {
+		case <-p.begun[1-i]:
+		case <-r.Context().Done():
+			return fmt.Errorf("the request beside it didn't begin: %w", r.Context().Err())
+		}
+	}
+	return nil
+}
+
+// beside expects two requests to be under way at the same time. They fail with the context.
+func (m *meter) beside(one, other func(*http.Request) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pair = &pair{is: [2]func(*http.Request) bool{one, other}, begun: [2]chan struct{}{make(chan struct{}), make(chan struct{})}}
 }
 
 var errCut = errors.New("connection cut by the test")
@@ -107,6 +140,7 @@ func (m metered) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	cut := m.failFrom > 0 && m.writes >= m.failFrom
 	last := write && m.writes == m.failFrom && m.done
+	pair := m.pair
 	refused := verb == "WATCH" && strings.HasSuffix(r.URL.Path, "/"+m.unwatchable) && m.unwatchable != ""
 	m.mu.Unlock()
 	if refused {
@@ -118,6 +152,11 @@ func (m metered) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if cut && !last {
 		return nil, errCut
+	}
+	if pair != nil {
+		if err := pair.await(r); err != nil {
+			return nil, err
+		}
 	}
 	resp, err := m.next.RoundTrip(r)
 	if last {
@@ -195,6 +234,10 @@ func (e *env) restart() {
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return metered{e.meter, rt} })
 	c, err := client.New(cfg, client.Options{})
 	e.Expect(err).NotTo(HaveOccurred())
+	byHTTP, err := rest.HTTPClientFor(cfg)
+	e.Expect(err).NotTo(HaveOccurred())
+	secrets, err := fleet.NewSecretWriter(cfg, byHTTP)
+	e.Expect(err).NotTo(HaveOccurred())
 	dyn, err := dynamic.NewForConfig(cfg)
 	e.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -204,7 +247,7 @@ func (e *env) restart() {
 	e.wakeup = wakeup
 	disco, err := discovery.NewDiscoveryClientForConfig(cfg)
 	e.Expect(err).NotTo(HaveOccurred())
-	e.target = deliver.Target{Name: e.t.Name(), Client: c, Dynamic: dyn, Discovery: func(context.Context) (discovery.DiscoveryInterface, error) { return disco, nil }, Context: ctx}
+	e.target = deliver.Target{Name: e.t.Name(), Client: c, Dynamic: dyn, Secrets: secrets, Discovery: func(context.Context) (discovery.DiscoveryInterface, error) { return disco, nil }, Context: ctx}
 	e.d = &keeper{proofs: &e.proofs, Deliverer: deliver.New(deliver.Options{Clock: e.clock, Notify: func(string) {
 		select {
 		case wakeup <- struct{}{}:

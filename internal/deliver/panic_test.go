@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
@@ -38,9 +39,18 @@ func (e *env) through(transport func(next http.RoundTripper) roundTrip) deliver.
 	e.t.Helper()
 	cfg := rest.CopyConfig(config)
 	cfg.ContentType = "application/json" // so that answers can be changed
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport(next) })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		sent := transport(next)
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			r.Header.Set("Accept", strings.ReplaceAll(r.Header.Get("Accept"), "vnd.kubernetes.protobuf", "json"))
+			return sent(r)
+		})
+	})
 	target := e.target
-	var err error
+	byHTTP, err := rest.HTTPClientFor(cfg)
+	e.Expect(err).NotTo(HaveOccurred())
+	target.Secrets, err = fleet.NewSecretWriter(cfg, byHTTP)
+	e.Expect(err).NotTo(HaveOccurred())
 	target.Client, err = client.New(cfg, client.Options{})
 	e.Expect(err).NotTo(HaveOccurred())
 	target.Dynamic, err = dynamic.NewForConfig(cfg)

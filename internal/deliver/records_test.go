@@ -135,7 +135,7 @@ func TestRecordLosesItsLabels(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: newest.SecretName}}
 	strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))
 	e.Expect(e.target.Client.Patch(e.ctx, secret, strip)).To(Succeed())
-	store := &record.Store{Client: e.target.Client, Release: want.Release, Clock: e.clock}
+	store := &record.Store{Client: e.target.Client, Writer: e.target.Secrets, Release: want.Release, Clock: e.clock}
 	e.Expect(store.SetStatus(e.ctx, newest, helmcommon.StatusSuperseded, "by a newer revision")).To(Succeed())
 	e.Expect(e.get("v1", "Secret", ns, newest.SecretName).GetResourceVersion()).To(Equal(secret.ResourceVersion), "it is left")
 }
@@ -271,7 +271,7 @@ func TestLostProofs(t *testing.T) {
 			e, ns := beside(t)
 			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
 			e.install(want)
-			store := &record.Store{Client: e.target.Client, Release: want.Release, Clock: e.clock}
+			store := &record.Store{Client: e.target.Client, Writer: e.target.Secrets, Release: want.Release, Clock: e.clock}
 			rec, err := store.Newest(e.ctx)
 			e.Expect(err).NotTo(HaveOccurred())
 			change(rec)

@@ -39,7 +39,7 @@ func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome,
 }
 
 func (r *call) repair(ctx context.Context, run *repairRun) (Outcome, error) {
-	if err := r.past.List(ctx); err != nil {
+	if err := r.past.ListAnd(ctx, run.repairer.Newest); err != nil {
 		return Outcome{}, err
 	}
 	if len(r.past.Records) == 0 || !r.past.Records[0].Repairable() {
@@ -111,7 +111,7 @@ func (r *repairRun) suspects(ctx context.Context, rec *record.Record) ([][]repai
 	if err != nil {
 		return nil, err
 	}
-	entries := make(map[record.ObjectKey]record.Entry, len(inventory))
+	entries, differ := make(map[record.ObjectKey]record.Entry, len(inventory)), map[record.ObjectKey]bool{}
 	for _, e := range inventory {
 		if e.Shared || e.UID == "" { // whoever owns it manages it
 			continue
@@ -119,7 +119,7 @@ func (r *repairRun) suspects(ctx context.Context, rec *record.Record) ([][]repai
 		if r.repairer.Seen == nil {
 			entries[e.Key()] = e
 		} else if seen, known := r.repairer.Seen(e.Key()); !known || seen == 0 || seen != e.Fields {
-			entries[e.Key()] = e
+			entries[e.Key()], differ[e.Key()] = e, known && seen != 0
 		}
 	}
 	var all [][]repair.Suspect
@@ -129,7 +129,7 @@ func (r *repairRun) suspects(ctx context.Context, rec *record.Record) ([][]repai
 			e, ok := entries[record.KeyOf(o)]
 			delete(entries, record.KeyOf(o))
 			if ok && !readiness.IsJob(o) { // which may be gone once it ran to its end
-				here = append(here, repair.Suspect{Manifest: o, Entry: e})
+				here = append(here, repair.Suspect{Manifest: o, Entry: e, Differs: differ[record.KeyOf(o)]})
 			}
 		}
 		all = append(all, here)

@@ -117,7 +117,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 			} else if s.contents == nil {
 				s.contents = &contents{store: d.storeOf(t, r, nil)}
 			}
-			s.store.Client = t.own() // a new one after each reconnection
+			s.store.Client, s.store.Writer = t.own(), t.Secrets // new ones after each reconnection
 			return s
 		}
 		s.mu.Unlock() // it was settled or forgotten while we waited for it
@@ -126,7 +126,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 
 // storeOf has a release's records, for who looks at them apart from a session. They count in the memory of a call, if there is one.
 func (d *Deliverer) storeOf(t Target, r Release, of *memory.Claim) *record.Store {
-	store := &record.Store{Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: object.FieldManager(r)}
+	store := &record.Store{Client: t.own(), Writer: t.Secrets, Release: r, Clock: d.options.Clock, FieldManager: object.FieldManager(r)}
 	if of != nil {
 		store.Hold = of.Hold
 	}
@@ -157,7 +157,10 @@ func (r *call) recall(ctx context.Context) error {
 		return nil
 	}
 	r.s.listedAt = r.now()
-	return r.past.List(ctx)
+	if r.s.about != (subject{}) { // the session has the newest record, as a rule
+		return r.past.List(ctx)
+	}
+	return r.past.ListAnd(ctx, r.want.Newest)
 }
 
 // remember leaves the records to the session, if they are as they were written last.

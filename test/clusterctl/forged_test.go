@@ -44,7 +44,7 @@ func hookFor(name string) *helmrelease.Hook {
 // recordsOf reads and writes the records of a release as somebody who may write Secrets.
 func (tm *team) recordsOf(namespace, release string) *record.Store {
 	return &record.Store{
-		Client: tm.workload, Release: record.Release{Namespace: namespace, Name: release}, Clock: clock.RealClock{}, FieldManager: "mallory",
+		Client: tm.workload, Writer: tm.workload, Release: record.Release{Namespace: namespace, Name: release}, Clock: clock.RealClock{}, FieldManager: "mallory",
 	}
 }
 

@@ -46,7 +46,7 @@ func newMallory(t *testing.T, s *server, namespace string) *mallory {
 }
 
 func (m *mallory) store(release record.Release) *record.Store {
-	return &record.Store{Client: m, Release: release, Clock: clock.RealClock{}, FieldManager: "mallory"}
+	return &record.Store{Client: m, Writer: m, Release: release, Clock: clock.RealClock{}, FieldManager: "mallory"}
 }
 
 // rights returns the manifest of a ClusterRoleBinding that would make mallory the cluster's admin.

@@ -150,7 +150,9 @@ func (q Delivery) change(ctx context.Context, t *turn) result.Addon {
 	if err != nil {
 		return result.RequestFailed(err, q.previous(status))
 	}
-	outcome, err := q.Deliverer.Ensure(ctx, target, q.desired(t.in))
+	want := q.desired(t.in)
+	want.Newest = record.SecretName
+	outcome, err := q.Deliverer.Ensure(ctx, target, want)
 	action := result.Upgrade
 	if !installed {
 		action = result.Install

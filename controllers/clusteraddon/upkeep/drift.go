@@ -81,7 +81,7 @@ func (q Repair) Correct(ctx context.Context, record deliver.Summary, one *result
 		}
 		q.Memory.LookAt(q.Now.Add(retry.Unanswered))
 		err = q.repair(ctx, deliver.Repair{
-			Release: q.Addon.Release(), Proof: q.Proofs.Of(q.Addon.Release()), Adoption: q.Addon.AdoptionPolicy, Ignore: rules,
+			Release: q.Addon.Release(), Proof: q.Proofs.Of(q.Addon.Release()), Newest: record.SecretName, Adoption: q.Addon.AdoptionPolicy, Ignore: rules,
 			Report: policy == addonsv1.DriftPolicyReport, Wait: q.Memory.wait(q.Now), Seen: q.Seen(), Values: q.Again,
 		}, state, one)
 	}

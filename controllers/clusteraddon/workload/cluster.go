@@ -28,6 +28,7 @@ func (c Cluster) Target() deliver.Target {
 		Name:      c.Name.String(),
 		Client:    c.Conn.Client(),
 		Dynamic:   c.Conn.Dynamic(),
+		Secrets:   c.Conn.Secrets(),
 		Discovery: c.Conn.Discovery,
 		Context:   c.Conn.Context(),
 	}

@@ -28,11 +28,16 @@ func (a *Applier) Changes(ctx context.Context, o *unstructured.Unstructured, liv
 	if err != nil {
 		return nil, nil, err
 	}
+	return a.ChangesBy(applied, rolled, live), applied, nil
+}
+
+// ChangesBy returns what was changed of an object, by the answer to a dry run.
+func (a *Applier) ChangesBy(applied *unstructured.Unstructured, rolled bool, live *metav1.PartialObjectMetadata) []drift.Change {
 	changes := drift.Changes(live.ManagedFields, applied.GetManagedFields(), a.Scope.Manager())
 	if rolled {
 		changes = append(changes, drift.ChangeAt(fieldpath.MakePathOrDie("spec", "strategy", "type"), live.ManagedFields, a.Scope.Manager()))
 	}
-	return changes, applied, nil
+	return changes
 }
 
 // DryRun returns what would become of an object that is there, and whether its strategy was changed, which takes two steps to set

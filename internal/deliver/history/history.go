@@ -44,8 +44,11 @@ type HookRuns struct {
 }
 
 // List reads which records there are.
-func (h *History) List(ctx context.Context) (err error) {
-	h.Records, err = h.Store.List(ctx)
+func (h *History) List(ctx context.Context) error { return h.ListAnd(ctx, "") }
+
+// ListAnd reads which records there are, and at the same time the one that is expected to be the newest: see [record.Store.ListAnd].
+func (h *History) ListAnd(ctx context.Context, expected string) (err error) {
+	h.Records, err = h.Store.ListAnd(ctx, expected)
 	return err
 }
 

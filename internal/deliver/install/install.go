@@ -227,7 +227,7 @@ func (s *Step) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured
 	if !same {
 		return false, nil
 	}
-	if s.Seen != nil && (e.CRD || readiness.HasNoStatus(o)) && len(s.Checks.For(o)) == 0 {
+	if s.Seen != nil && (e.CRD || readiness.IsReadyOnceThere(o)) && len(s.Checks.For(o)) == 0 {
 		if seen, known := s.Seen(key); known && seen == e.Fields {
 			current := observe.Object{Status: observe.Status{Phase: observe.Current}}
 			s.note(key, &ready.Applied{Object: current, UID: e.UID, Fields: e.Fields})

@@ -153,8 +153,8 @@ var workloads = sets.New("Deployment.apps", "StatefulSet.apps", "DaemonSet.apps"
 // IsWorkload reports whether a kind is one of Kubernetes that keeps replicas of a pod.
 func IsWorkload(kind schema.GroupKind) bool { return workloads.Has(kind.String()) }
 
-// withoutStatus are kinds that are ready once they are there.
-var withoutStatus = sets.New(
+// readyOnceThere are kinds without a status.
+var readyOnceThere = sets.New(
 	"ConfigMap", "Secret", "ServiceAccount",
 	"Role.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io",
 	"ClusterRole.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io",
@@ -163,9 +163,15 @@ var withoutStatus = sets.New(
 	"PriorityClass.scheduling.k8s.io", "StorageClass.storage.k8s.io",
 )
 
-// HasNoStatus reports whether an object's kind is one of Kubernetes that has no status.
-func HasNoStatus(o *unstructured.Unstructured) bool {
-	return withoutStatus.Has(o.GroupVersionKind().GroupKind().String())
+// IsReadyOnceThere reports whether an object of Kubernetes has no status to wait for: its kind has none, or it is a Service
+// without a load balancer.
+func IsReadyOnceThere(o *unstructured.Unstructured) bool {
+	kind := o.GroupVersionKind().GroupKind().String()
+	if kind == "Service" {
+		balanced, _, _ := unstructured.NestedString(o.Object, "spec", "type")
+		return balanced != string(corev1.ServiceTypeLoadBalancer)
+	}
+	return readyOnceThere.Has(kind)
 }
 
 // jobDone tells whether a Job has come to its end.

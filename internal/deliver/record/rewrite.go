@@ -9,7 +9,6 @@ import (
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -36,13 +35,13 @@ func (s *Store) Rewrite(ctx context.Context, before, after Summary) (Summary, er
 // record that is gone or damaged is left. So is one that has lost its labels since it was
 // listed: Helm doesn't take that for a record any more.
 func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommon.Status, description string) error {
-	secret := &corev1.Secret{}
-	err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Release.Namespace, Name: summary.SecretName}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil
+	if r, ok := s.cache[summary.UID]; ok && r.ResourceVersion == summary.ResourceVersion && r.IsIntact() { // the new revision was made beside it
+		r.SetStatus(status, description)
+		return s.Update(ctx, r)
 	}
+	secret, err := s.read(ctx, summary.SecretName)
 	if err != nil {
-		return fmt.Errorf("reading the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
+		return client.IgnoreNotFound(err)
 	}
 	in := s.reader(ctx)
 	release, err := in.decodeRelease(secret.Data[releaseKey])

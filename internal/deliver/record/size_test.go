@@ -60,13 +60,13 @@ func TestSizeCountsAllOfARecord(t *testing.T) {
 			r.Seal("salt")
 			c := fake.NewClientBuilder().Build()
 			var writes, reads counted
-			writer := &record.Store{Client: uniquely{c}, Release: r.Release, Clock: clock.RealClock{}, Hold: writes.hold}
+			writer := &record.Store{Client: c, Writer: uniquely{c}, Release: r.Release, Clock: clock.RealClock{}, Hold: writes.hold}
 			must.Succeed(t, writer.Create(t.Context(), r))
 			must.Succeed(t, writer.Update(t.Context(), r))
 			if size := writer.Size(); size < much || size > 2*much || writes.now != size {
 				t.Errorf("a record that was written has %d bytes, and %d are held", size, writes.now)
 			}
-			reader := &record.Store{Client: uniquely{c}, Release: r.Release, Clock: clock.RealClock{}, Hold: reads.hold}
+			reader := &record.Store{Client: c, Writer: uniquely{c}, Release: r.Release, Clock: clock.RealClock{}, Hold: reads.hold}
 			is := newest(t, reader)
 			if is == nil || reader.Size() != writer.Size() || reads.now != reader.Size() {
 				t.Fatalf("when it is read it has %d bytes, not %d, and %d are held", reader.Size(), writer.Size(), reads.now)
@@ -74,9 +74,14 @@ func TestSizeCountsAllOfARecord(t *testing.T) {
 			if reads.most != 3*reader.Size() {
 				t.Errorf("at most %d are held while it is read", reads.most)
 			}
-			before := reads.now
 			must.Succeed(t, reader.SetStatus(t.Context(), is.Summary, "superseded", ""))
-			must.Equal(t, before, reads.now, "held after its status was changed")
+			must.Equal(t, reader.Size(), reads.now, "held after its status was changed")
+			var others counted
+			other := &record.Store{Client: c, Writer: c, Release: r.Release, Clock: clock.RealClock{}, Hold: others.hold}
+			summaries, err := other.List(t.Context())
+			must.Succeed(t, err)
+			must.Succeed(t, other.SetStatus(t.Context(), summaries[0], "failed", ""))
+			must.Equal(t, 0, others.now, "held by a store that hadn't read it")
 		})
 	}
 }
@@ -86,7 +91,7 @@ func TestRecordWaitsForMemory(t *testing.T) {
 	errFull := errors.New("full")
 	c := fake.NewClientBuilder().Build()
 	release := record.Release{Namespace: "ns", Name: "demo"}
-	full := &record.Store{Client: uniquely{c}, Release: release, Clock: clock.RealClock{}, Hold: func(context.Context, int64) error { return errFull }}
+	full := &record.Store{Client: c, Writer: uniquely{c}, Release: release, Clock: clock.RealClock{}, Hold: func(context.Context, int64) error { return errFull }}
 	r := &record.Record{
 		Summary: record.Summary{Release: release, Revision: 1, Status: "deployed", Digest: "sha256:1", Owner: "fleet/a"},
 		Helm:    &helmrelease.Release{Name: "demo", Namespace: "ns", Version: 1, Info: &helmrelease.Info{}}, State: &record.State{Format: 1},
@@ -94,7 +99,7 @@ func TestRecordWaitsForMemory(t *testing.T) {
 	if err := full.Create(t.Context(), r); !errors.Is(err, errFull) {
 		t.Errorf("creating it: %v", err)
 	}
-	free := &record.Store{Client: uniquely{c}, Release: release, Clock: clock.RealClock{}}
+	free := &record.Store{Client: c, Writer: uniquely{c}, Release: release, Clock: clock.RealClock{}}
 	if is, err := free.Newest(t.Context()); is != nil || err != nil {
 		t.Errorf("there is %v, %v", is, err)
 	}

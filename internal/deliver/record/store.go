@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,11 +25,19 @@ const secretType corev1.SecretType = "helm.sh/release.v1"
 // 1 MiB (corev1.MaxSecretSize): see [Record.limit].
 const maxSecret = 1000_000
 
+// Writer creates and updates Secrets. It needs to take no more over from the API server's answer than their metadata.
+type Writer interface {
+	Create(ctx context.Context, secret client.Object, opts ...client.CreateOption) error
+	Update(ctx context.Context, secret client.Object, opts ...client.UpdateOption) error
+}
+
 // Store reads and writes the records of one release. It remembers the payload of
 // those that it read or wrote by their UID and resourceVersion, so that reading
 // an unchanged record again costs nothing. It is not for concurrent use.
 type Store struct {
-	Client  client.Client
+	Client client.Client
+	// Writer creates and updates the Secrets. Nil is for stores that only read.
+	Writer  Writer
 	Release Release
 	Clock   clock.PassiveClock
 	// FieldManager of the writes.
@@ -62,14 +71,43 @@ func (s *Store) List(ctx context.Context) ([]Summary, error) {
 	return records, nil
 }
 
+// ListAnd returns the release's records as [Store.List] does, and reads the one that is expected to be the newest at the same time, by
+// the name of its Secret. It is there for Load then, if it is as it was listed. No record is expected by "".
+func (s *Store) ListAnd(ctx context.Context, expected string) ([]Summary, error) {
+	if expected == "" {
+		return s.List(ctx)
+	}
+	var secret *corev1.Secret
+	var reading sync.WaitGroup
+	reading.Go(func() { secret, _ = s.read(ctx, expected) }) // Load reads it again, and tells what is wrong
+	records, err := s.List(ctx)
+	reading.Wait()
+	if err != nil || secret == nil {
+		return records, err
+	}
+	if r, err := s.decode(ctx, secret); err == nil {
+		s.remember(r)
+	}
+	return records, nil
+}
+
+// read reads a Secret of the release's namespace.
+func (s *Store) read(ctx context.Context, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Release.Namespace, Name: name}, secret); err != nil {
+		return nil, fmt.Errorf("reading the record %s/%s: %w", s.Release.Namespace, name, err)
+	}
+	return secret, nil
+}
+
 // Load returns the record. It is the caller's until it is written.
 func (s *Store) Load(ctx context.Context, summary Summary) (*Record, error) {
 	if r, ok := s.cache[summary.UID]; ok && r.ResourceVersion == summary.ResourceVersion {
 		return r, nil
 	}
-	secret := &corev1.Secret{}
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Release.Namespace, Name: summary.SecretName}, secret); err != nil {
-		return nil, fmt.Errorf("reading the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
+	secret, err := s.read(ctx, summary.SecretName)
+	if err != nil {
+		return nil, err
 	}
 	r, err := s.decode(ctx, secret)
 	if err != nil {
@@ -100,7 +138,7 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Client.Create(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
+	if err := s.Writer.Create(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
 		return unwritten(secret, err)
 	}
 	return s.written(r, secret)
@@ -122,7 +160,7 @@ func (s *Store) Update(ctx context.Context, r *Record) error {
 
 // replace writes a Secret that was read or written before.
 func (s *Store) replace(ctx context.Context, secret *corev1.Secret) error {
-	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
+	if err := s.Writer.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
 		return unwritten(secret, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/retry"
@@ -65,10 +66,23 @@ func (d Difference) Fields() (drift.Fields, bool) {
 	return 0, false
 }
 
-// compare finds out what was changed of an object, by a dry run, and notes it. It returns what
-// is to be applied: the manifest without what rules leave to others, nil for nothing.
-func (r *Repairer) compare(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d *Difference) (*unstructured.Unstructured, error) {
-	changes, applied, err := r.Changes(ctx, o, live)
+// trial is the answer to a dry run.
+type trial struct {
+	applied *unstructured.Unstructured
+	rolled  bool
+	err     error
+}
+
+// compare finds out what was changed of an object, by a dry run, and notes it. The dry run may have been asked for before. It
+// returns what is to be applied: the manifest without what rules leave to others, nil for nothing.
+func (r *Repairer) compare(
+	ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, ahead *trial, d *Difference,
+) (*unstructured.Unstructured, error) {
+	if ahead == nil || object.OwnerOf(&live.ObjectMeta) != r.Scope.Release { // it may be taken over since
+		ahead = &trial{}
+		ahead.applied, ahead.rolled, ahead.err = r.DryRun(ctx, o, live.UID)
+	}
+	applied, err := ahead.applied, ahead.err
 	if errors.Is(err, apply.ErrAnother) {
 		d.raced, d.Wait = true, retry.Moment
 		return nil, nil
@@ -76,6 +90,7 @@ func (r *Repairer) compare(ctx context.Context, o *unstructured.Unstructured, li
 	if err != nil {
 		return nil, err
 	}
+	changes := r.ChangesBy(applied, ahead.rolled, live)
 	if r.Values {
 		now, err := r.Get(ctx, applied)
 		if err != nil {

@@ -6,6 +6,7 @@ package repair
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,8 @@ import (
 type Suspect struct {
 	Manifest *unstructured.Unstructured
 	Entry    record.Entry
+	// Differs says that a watch has shown that it does.
+	Differs bool
 }
 
 // Request says what to look for in a deployed add-on, and what to do about it.
@@ -33,6 +36,8 @@ type Request struct {
 	record.Release
 	// Proof is the proof of the record: see [record.Summary.Proof].
 	Proof string
+	// Newest is the name of the record's Secret, as it was seen last. That is read while the records are listed. "" for none.
+	Newest string
 	// Seen returns the fields of an object that the add-on owns, as a watch shows them:
 	// zero if there are none. It is false if that isn't known; then the object is read.
 	// Nil knows nothing.
@@ -63,6 +68,7 @@ type Repairer struct {
 func (r *Repairer) Repair(ctx context.Context, s Suspect, d *Difference) error {
 	err := wait.ExponentialBackoffWithContext(ctx, retry.Race, func(ctx context.Context) (done bool, _ error) {
 		err := r.tryRepair(ctx, s, d)
+		s.Differs = false // by now another object may be there
 		return !d.raced, err
 	})
 	if d.raced { // others write to it all the time: the difference says when to look again
@@ -73,7 +79,7 @@ func (r *Repairer) Repair(ctx context.Context, s Suspect, d *Difference) error {
 
 func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) error {
 	*d = Difference{Object: s.Entry.Key(), Applied: s.Entry.Fields, Now: s.Entry.Fields, hide: r.Hide}
-	live, err := r.Metadata(ctx, s.Entry)
+	live, ahead, err := r.look(ctx, s)
 	switch {
 	case apierrors.IsNotFound(err):
 		d.Gone, d.Now, live = true, 0, nil
@@ -95,7 +101,7 @@ func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) erro
 		if err := r.mayRepair(ctx, live, s.Entry); err != nil {
 			return err
 		}
-		if o, err = r.compare(ctx, s.Manifest, live, d); o == nil || err != nil {
+		if o, err = r.compare(ctx, s.Manifest, live, ahead, d); o == nil || err != nil {
 			return err
 		}
 	}
@@ -108,6 +114,18 @@ func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) erro
 		}
 	}
 	return r.repairObject(ctx, o, live, d)
+}
+
+// look reads the metadata of an object. Meanwhile it asks for the dry run that comes next if the object differs.
+func (r *Repairer) look(ctx context.Context, s Suspect) (live *metav1.PartialObjectMetadata, ahead *trial, err error) {
+	var asking sync.WaitGroup
+	if s.Differs && s.Manifest != nil {
+		ahead = &trial{}
+		asking.Go(func() { ahead.applied, ahead.rolled, ahead.err = r.DryRun(ctx, s.Manifest, s.Entry.UID) })
+	}
+	live, err = r.Metadata(ctx, s.Entry)
+	asking.Wait()
+	return live, ahead, err
 }
 
 // mayRepair returns why an object isn't the release's to change any more, nil if it is. A label

@@ -28,6 +28,8 @@ type Desired struct {
 	// Proof is that of the add-on's record as it was written last. "" has the record made
 	// once more before anything is done by it.
 	Proof string
+	// Newest is the name of the newest record's Secret, as it was seen last. That is read while the records are listed. "" for none.
+	Newest string
 	// Artifact is kept in the record, and so are the terms, and the revision of the stack: see [record.Summary].
 	Artifact string
 	record.Terms
