@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
@@ -124,4 +126,33 @@ func TestRepairOfAnObjectMadeAgain(t *testing.T) {
 	of := deliver.Repair{Release: want.Release, Adoption: "Adopt", Seen: func(deliver.ObjectKey) (drift.Fields, bool) { return 1, true }}
 	e.expectRepaired(e.look(of))
 	e.Expect(e.get("v1", "ConfigMap", ns, "settings").Object).To(HaveKeyWithValue("data", HaveKeyWithValue("key", "x")))
+}
+
+// TestAnswersAreMetadata has the API server send back nothing of what records and objects without a status hold, unless a check
+// reads them.
+func TestAnswersAreMetadata(t *testing.T) {
+	e, ns := beside(t)
+	var mu sync.Mutex
+	answered := map[string]bool{} // by the path's end, whether the whole object was
+	target := e.through(func(next http.RoundTripper) roundTrip {
+		return func(r *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if err != nil || r.Method == http.MethodGet || r.Method == http.MethodDelete {
+				return resp, err
+			}
+			return rewritten(resp, func(object map[string]any) {
+				mu.Lock()
+				defer mu.Unlock()
+				_, whole := object["data"]
+				answered[r.Method+" "+r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]] = whole
+			})
+		}
+	})
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x") + configMap("b", "x")})
+	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "b", Expression: "self.data.key == 'x'"}}
+	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, target, want) },
+		func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady })
+	e.Expect(answered).To(Equal(map[string]bool{
+		"POST secrets": false, "PATCH a": false, "PATCH b": true, "PUT sh.helm.release.v1.demo.v1": false,
+	}))
 }

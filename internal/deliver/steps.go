@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -42,10 +43,12 @@ func (r *call) claimer() *claim.Claimer {
 }
 
 func (r *call) install(checks readiness.Checks) *install.Step {
+	claimer := r.claimer()
+	claimer.Applier.IsRead = func(o *unstructured.Unstructured) bool { return len(checks.For(o)) > 0 }
 	return &install.Step{
 		Policy: policyOf(r.want, checks),
 		Record: r.rec, Store: r.past.Store, Wanted: &r.s.wanted, Objects: r.s.applied, Progress: &r.s.install, Applier: r.applier,
-		Claimer: r.claimer(), Watch: r.watch, Patience: r.patience(), Hidden: r.past.Hidden,
+		Claimer: claimer, Watch: r.watch, Patience: r.patience(), Hidden: r.past.Hidden,
 		Wait: &ready.Wait{
 			Record: r.rec, Store: r.past.Store, Objects: r.s.applied, Progress: &r.s.waiting, Watch: r.watch, Wanted: &r.s.wanted.Objects,
 			Obsolete: r.obsolete, Postcondition: r.want.Postcondition, Deadline: r.deadline, Client: r.t.Client,

@@ -15,10 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
@@ -27,10 +29,16 @@ type Applier struct {
 	// Client has the add-on's rights.
 	Client client.Client
 	Scope  *object.Scope
+	// IsRead reports whether more is read of an object, once it is applied, than its kind asks for. Nil: of none.
+	IsRead func(*unstructured.Unstructured) bool
 }
 
-// Apply applies an object, and returns it as the server has it.
+// Apply applies an object, and returns it as the server has it. Of one that is ready once it is there, that is the metadata
+// alone, unless it is read.
 func (a *Applier) Apply(ctx context.Context, o *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+	if readiness.IsReadyOnceThere(o) && (a.IsRead == nil || !a.IsRead(o)) {
+		return a.applyForMetadata(ctx, o, force)
+	}
 	result := o.DeepCopy()
 	options := []client.ApplyOption{client.FieldOwner(a.Scope.Manager())}
 	if force {
@@ -60,6 +68,26 @@ func (a *Applier) Apply(ctx context.Context, o *unstructured.Unstructured, force
 			return e.Manager == a.Scope.Manager() && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
 		})
 	})
+}
+
+// applyForMetadata applies an object, and returns its metadata as the server has it.
+func (a *Applier) applyForMetadata(ctx context.Context, o *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+	data, err := o.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	is := &metav1.PartialObjectMetadata{}
+	is.SetGroupVersionKind(o.GroupVersionKind())
+	is.Namespace, is.Name = o.GetNamespace(), o.GetName()
+	options := []client.PatchOption{client.FieldOwner(a.Scope.Manager())}
+	if force {
+		options = append(options, client.ForceOwnership)
+	}
+	if err := a.Client.Patch(ctx, is, client.RawPatch(types.ApplyPatchType, data), options...); err != nil {
+		return nil, err
+	}
+	result, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
+	return &unstructured.Unstructured{Object: result}, err
 }
 
 // isRolled says that a Deployment was refused for what the server once set by default: how to
