@@ -40,3 +40,36 @@ func TestUnmetCheckEndsWithTheCondition(t *testing.T) {
 func conditions(ready string) map[string]any {
 	return map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "reason": "Denied", "message": "the issuer says no"}}}
 }
+
+// TestReadyOnceThere has an object that is ready once it is there be so by its metadata alone.
+func TestReadyOnceThere(t *testing.T) {
+	evaluate := readiness.Checks(nil).Evaluate()
+	for title, tc := range map[string]struct {
+		apiVersion, kind string
+		spec             map[string]any
+		is               bool
+	}{
+		"a ConfigMap":                    {"v1", "ConfigMap", nil, true},
+		"a Role":                         {"rbac.authorization.k8s.io/v1", "Role", nil, true},
+		"another group's Role":           {"example.org/v1", "Role", nil, false},
+		"a Service":                      {"v1", "Service", nil, true},
+		"a Service by name":              {"v1", "Service", map[string]any{"type": "ExternalName"}, true},
+		"a Service with a load balancer": {"v1", "Service", map[string]any{"type": "LoadBalancer"}, false},
+		"another group's Service":        {"serving.knative.dev/v1", "Service", nil, false},
+		"a Deployment":                   {"apps/v1", "Deployment", map[string]any{"replicas": int64(1)}, false},
+		"a Namespace":                    {"v1", "Namespace", nil, false},
+	} {
+		o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}}}
+		o.SetAPIVersion(tc.apiVersion)
+		o.SetKind(tc.kind)
+		metadata := o.DeepCopy()
+		if tc.spec != nil {
+			o.Object["spec"] = tc.spec
+		}
+		must.Equal(t, tc.is, readiness.IsReadyOnceThere(o), title)
+		if tc.is {
+			must.Equal(t, observe.Current, evaluate(metadata).Phase, title)
+			must.Equal(t, observe.Current, evaluate(o).Phase, title)
+		}
+	}
+}
