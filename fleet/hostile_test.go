@@ -91,6 +91,13 @@ func TestAnswersThatAreTooLarge(t *testing.T) {
 			},
 			LimitError{Message: "POST /api/v1/namespaces/a/configmaps was answered with more than 4096 KiB"},
 		},
+		"the answer to the write of a Secret": {
+			func(w io.Writer, _ *http.Request) { endless(w, `{"kind":"PartialObjectMetadata"`, spaces) },
+			func(ctx context.Context, c *Connection) error {
+				return c.Secrets().Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}})
+			},
+			LimitError{Message: "POST /api/v1/namespaces/a/secrets was answered with more than 4096 KiB"},
+		},
 		"a list": {
 			func(w io.Writer, _ *http.Request) { endless(w, `{"kind":"ConfigMapList","items":[`, spaces) },
 			func(ctx context.Context, c *Connection) error {
