@@ -35,7 +35,7 @@ type Stacks struct {
 	clock     clock.Clock
 
 	mu      sync.Mutex
-	stacks  *cache.Expiring // client.ObjectKey to memory
+	stacks  *cache.Expiring // client.ObjectKey to *memory
 	parents *cache.Expiring // namespace to parents, for the many clusters of a stack that ask
 }
 
@@ -51,10 +51,16 @@ type memory struct {
 	// version says what is in force of a stack that is there, and changed when this process first saw that.
 	version string
 	changed time.Time
+	// renewed is when the stack was last remembered for another day.
+	renewed time.Time
 }
 
-// kept is how long a stack is remembered.
-const kept = 24 * time.Hour
+// A stack is remembered for a day, and for another one if an hour of that is over. The cache has an entry for each time until that
+// ends, and each cluster asks whenever it is reconciled.
+const (
+	kept     = 24 * time.Hour
+	renewing = time.Hour
+)
 
 // New returns a memory of no stacks.
 func New(discovery Discovery, apiReader client.Reader, clock clock.Clock) *Stacks {
@@ -87,7 +93,7 @@ func (m *Stacks) absent(key client.ObjectKey, made time.Time, are parents) (sinc
 		made = is.seen
 	}
 	is.withParent = is.withParent || !are.intact || are.since.After(made)
-	m.stacks.Set(key, is, kept)
+	m.remember(key, is)
 	return is.since
 }
 
@@ -101,7 +107,7 @@ func (m *Stacks) Present(namespace string, stacks []candidate.Stack) {
 		if was := m.of(key); was.version == is.version && was.since.IsZero() {
 			is.changed = was.changed
 		}
-		m.stacks.Set(key, is, kept)
+		m.remember(key, is)
 	}
 }
 
@@ -112,21 +118,41 @@ func (m *Stacks) Note(s *addonsv1.AddonStack) {
 	key := client.ObjectKeyFromObject(s)
 	is := m.of(key)
 	is.written = candidate.Written(s)
-	m.stacks.Set(key, is, kept)
+	m.remember(key, is)
 }
 
 // IsDeletedWithParent reports whether a stack was deleted with its CRD or its namespace.
-func (m *Stacks) IsDeletedWithParent(key client.ObjectKey) bool { return m.of(key).withParent }
+func (m *Stacks) IsDeletedWithParent(key client.ObjectKey) bool { return m.known(key).withParent }
 
 // Written returns the policies of a stack as it was last written, zero if that wasn't seen.
-func (m *Stacks) Written(key client.ObjectKey) addonsv1.StackRevision { return m.of(key).written }
+func (m *Stacks) Written(key client.ObjectKey) addonsv1.StackRevision { return m.known(key).written }
 
 // Changed returns when this process first saw a stack as it is, zero if it never did.
-func (m *Stacks) Changed(key client.ObjectKey) time.Time { return m.of(key).changed }
+func (m *Stacks) Changed(key client.ObjectKey) time.Time { return m.known(key).changed }
 
-// of returns what is remembered of a stack, zero for nothing.
+// known returns what is remembered of a stack, zero for nothing.
+func (m *Stacks) known(key client.ObjectKey) memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.of(key)
+}
+
+// of is known, while the stacks are locked.
 func (m *Stacks) of(key client.ObjectKey) memory {
-	known, _ := m.stacks.Get(key)
-	of, _ := known.(memory)
-	return of
+	if is, ok := m.stacks.Get(key); ok {
+		return *is.(*memory)
+	}
+	return memory{}
+}
+
+// remember keeps what is known of a stack, while the stacks are locked.
+func (m *Stacks) remember(key client.ObjectKey, is memory) {
+	now := m.clock.Now()
+	if before, ok := m.stacks.Get(key); ok && now.Sub(before.(*memory).renewed) < renewing {
+		is.renewed = before.(*memory).renewed
+		*before.(*memory) = is
+		return
+	}
+	is.renewed = now
+	m.stacks.Set(key, &is, kept)
 }
