@@ -190,7 +190,7 @@ func liveHeap(t *testing.T, m *manager, profiler string) int {
 	return int(bytes) >> 20
 }
 
-// settledHeap returns what is left on the heap once it is as small as it was before, or after two minutes. By then no claim is left.
+// settledHeap returns what is left on the heap once it is about as small as it was before. By then no claim is left.
 func settledHeap(t *testing.T, m *manager, profiler string, before int) (after int) {
 	t.Helper()
 	// client-go keeps each event for six to twelve minutes, in case it becomes a series.
