@@ -167,13 +167,11 @@ func (c *call) get() *cobra.Command {
 		}
 		sub := onRead(c, is.part+" CLUSTER ADDON", is.short, cobra.ExactArgs(2), read, func(release *redacted.Release) error {
 			if withOrigins {
-				stack, revision := release.Revision()
 				others, err := c.everyKind()
 				if err != nil {
 					return err
 				}
-				of := origins.Reader{Client: c.client, Others: others, Cluster: ca}
-				is := summary.OriginsOf(release, of.Layers(c, stack, revision, c.args[1]))
+				is := origins.Reader{Client: c.client, Others: others, Cluster: ca}.Of(c, release, c.args[1])
 				return c.print("Origins", is, "Origins", is)
 			}
 			text, err := is.text(release)

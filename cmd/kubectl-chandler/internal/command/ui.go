@@ -15,12 +15,16 @@ import (
 func (c *call) ui() *cobra.Command {
 	port := 0
 	cmd := c.command("ui", "Show a page for a browser on this machine, which follows changes", cobra.NoArgs, func() error {
+		others, err := c.everyKind()
+		if err != nil {
+			return err
+		}
 		l, err := (&net.ListenConfig{}).Listen(c, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			return fmt.Errorf("--port: %w", err)
 		}
 		fmt.Fprintf(c.Out, "http://%s/\n", l.Addr())
-		return ui.New(c.client, c.namespace).Run(c, l)
+		return ui.New(c.client, others, c.namespace).Run(c, l)
 	})
 	cmd.Long = "Show a page for a browser on this machine until it is interrupted. The page is read-only: it shows what you may read, to all\n" +
 		"who may open connections on this machine."

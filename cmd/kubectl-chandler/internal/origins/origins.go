@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/cmd/kubectl-chandler/internal/summary"
+	"github.com/cluster-chandler/chandler/internal/deliver/redacted"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -27,6 +29,12 @@ type Reader struct {
 	Others client.Client
 	// Cluster is the one whose add-ons are asked for.
 	Cluster *addonsv1.ClusterAddon
+}
+
+// Of returns where the values of an add-on's release are from.
+func (r Reader) Of(ctx context.Context, release *redacted.Release, addon string) *summary.Origins {
+	stack, revision := release.Revision()
+	return summary.OriginsOf(release, r.Layers(ctx, stack, revision, addon))
 }
 
 // Layers returns the layers of which the values of an add-on are merged, by a revision of its stack. One that can't be read has a problem.

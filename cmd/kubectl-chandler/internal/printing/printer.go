@@ -32,6 +32,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/observed"
 	"github.com/cluster-chandler/chandler/internal/plan"
+	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -68,7 +69,7 @@ func (p *Printer) Write(page string, of any) error {
 	t.Funcs(template.FuncMap{
 		"red": p.color("31"), "green": p.color("32"), "yellow": p.color("33"), // of ANSI terminals
 		"wide": func() bool { return p.Wide }, "age": p.age, "names": p.names, "three": p.three, "room": p.room, "versions": p.versions, "states": p.states,
-		"named": p.named, "json": p.json, "state": p.state,
+		"named": p.named, "value": p.Value, "places": Places, "state": p.state,
 		"branches": branches, "clusters": clusters, "concat": slices.Concat[[]summary.Cause], "clean": Clean,
 		"number": Number, "paragraph": paragraph, "join": strings.Join, "lower": strings.ToLower, "trim": strings.TrimSpace,
 		"shorten": func(text string, limit int) string { return Clean(message.Shorten(text, limit)) },
@@ -163,13 +164,26 @@ func (p *Printer) named(all []string) string {
 	return " (" + p.names(all) + ")"
 }
 
-// json returns a value as JSON, which is cut unless all is to be shown.
-func (p *Printer) json(value any) (string, error) {
+// Value returns a value as JSON, which is cut unless all is to be shown.
+func (p *Printer) Value(value any) (string, error) {
 	data, err := json.Marshal(value)
 	if p.Wide {
 		return string(data), err
 	}
 	return message.Shorten(string(data), mostOfValue), err
+}
+
+// Places returns the places that a value may be from, and whether these have another one by now.
+func Places(of values.Origin) string {
+	text := strings.Join(of.From, " or ")
+	switch {
+	case !of.Changed:
+		return text
+	case text == "":
+		return "nowhere any more"
+	default:
+		return text + ", which has another value now"
+	}
 }
 
 // signs of actions are as those of a diff.

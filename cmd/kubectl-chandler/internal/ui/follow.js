@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows the view again after the fleet was read again. What has the focus, is unfolded or scrolled stays so.
+// Shows the view again after the fleet was read again, unless it follows no changes. What has the focus, is unfolded or scrolled stays so.
 "use strict";
 (() => {
   let reading = document.body.dataset.reading;
@@ -10,7 +10,7 @@
       const answer = await fetch("/reading");
       const now = answer.ok ? await answer.text() : reading;
       document.getElementById("lost").hidden = true;
-      if (now === reading || document.hidden) return;
+      if (!reading || now === reading || document.hidden) return;
       const next = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
       const main = next.querySelector("main");
       if (!main || document.activeElement.tagName === "INPUT") return;

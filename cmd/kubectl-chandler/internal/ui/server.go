@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ui is a page for a browser that shows how a fleet is, on this machine alone and with the rights of who starts it. It reads
-// the management cluster, and writes nothing.
+// the management cluster, and for the values of an add-on its workload cluster. It writes nothing.
 package ui
 
 import (
@@ -40,7 +40,8 @@ const (
 // Server has the fleet as it was read last.
 type Server struct {
 	client    client.WithWatch
-	namespace string // "" for all
+	others    client.Client // knows all kinds
+	namespace string        // "" for all
 
 	mu      sync.Mutex
 	fleet   *observed.Fleet
@@ -48,9 +49,9 @@ type Server struct {
 	reading int // how often it was read
 }
 
-// New returns a server for a namespace, or for all with "".
-func New(c client.WithWatch, namespace string) *Server {
-	return &Server{client: c, namespace: namespace, fleet: &observed.Fleet{}}
+// New returns a server for a namespace, or for all with "". The other client knows all kinds: see [origins.Reader].
+func New(c client.WithWatch, others client.Client, namespace string) *Server {
+	return &Server{client: c, others: others, namespace: namespace, fleet: &observed.Fleet{}}
 }
 
 // Run answers at a listener until the context ends, and reads the fleet after each change.
@@ -114,7 +115,7 @@ func (s *Server) Handler() http.Handler {
 // show writes a view. What charts and clusters say is escaped, and has nothing that turns the words of a line around.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, of view) {
 	s.mu.Lock()
-	q := &request{Request: r, client: s.client, fleet: s.fleet, namespace: s.namespace}
+	q := &request{Request: r, client: s.client, others: s.others, fleet: s.fleet, namespace: s.namespace}
 	p := &page{Problem: s.problem, Reading: s.reading, Path: r.URL.Path, At: s.fleet.At}
 	s.mu.Unlock()
 	status, out := http.StatusOK, &bytes.Buffer{}

@@ -32,6 +32,7 @@ var errNotFound = errors.New("there is nothing of this name")
 type request struct {
 	*http.Request
 	client    client.WithWatch
+	others    client.Client
 	fleet     *observed.Fleet
 	namespace string
 }
@@ -60,6 +61,7 @@ var views = map[string]view{
 	"/events":                     eventsView,
 	"/cluster/{namespace}/{name}": clusterView,
 	"/stack/{namespace}/{name}":   stackView,
+	"/values/{namespace}/{name}/{in}/{addon}": valuesView,
 }
 
 //go:embed pages.tmpl
@@ -73,9 +75,18 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 		return duration.HumanDuration(time.Since(t.Time))
 	},
 	"at": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") },
-	"to": func(kind, namespace, name string) string {
-		return "/" + kind + "/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
+	"to": func(parts ...string) (path string) {
+		for _, part := range parts {
+			path += "/" + url.PathEscape(part)
+		}
+		return path
 	},
+	"printed": func(page string, of any) (string, error) { // as in a terminal
+		text := &strings.Builder{}
+		err := (&printing.Printer{Out: text, Now: time.Now()}).Write(page, of)
+		return text.String(), err
+	},
+	"value": (&printing.Printer{}).Value, "places": printing.Places,
 	"number": printing.Number, "join": strings.Join,
 	"pair": func(p *page, to, text string) map[string]string {
 		return map[string]string{"Path": p.Path, "To": to, "Text": text}
@@ -118,52 +129,20 @@ type clusterPage struct {
 	*summary.Changes
 }
 
+// cluster returns the place in the fleet of the cluster that is asked for, -1 if it isn't there.
+func (q *request) cluster() int {
+	return slices.IndexFunc(q.fleet.Clusters, func(ca addonsv1.ClusterAddon) bool {
+		return ca.Namespace == q.PathValue("namespace") && ca.Name == q.PathValue("name")
+	})
+}
+
 func clusterView(q *request, p *page) error {
-	namespace, name := q.PathValue("namespace"), q.PathValue("name")
-	at := slices.IndexFunc(q.fleet.Clusters, func(ca addonsv1.ClusterAddon) bool { return ca.Namespace == namespace && ca.Name == name })
+	namespace, name, at := q.PathValue("namespace"), q.PathValue("name"), q.cluster()
 	if at < 0 {
 		return errNotFound
 	}
 	p.View, p.Title, p.Command = "cluster", "Cluster "+name, "kubectl chandler why cluster/"+name+" -n "+namespace
 	p.Of = clusterPage{summary.ClusterOf(q.fleet, &q.fleet.Clusters[at]), summary.ChangesOf(&observed.Fleet{Clusters: q.fleet.Clusters[at : at+1]}, time.Time{})}
-	return nil
-}
-
-// stackPage is a stack with its revisions and the members of its waves.
-type stackPage struct {
-	*summary.Stack
-	Why     *summary.Status
-	Spec    *addonsv1.AddonStack
-	History *summary.History
-	Waves   rollout.Decision
-	// Problem is why the waves have no members here.
-	Problem error
-}
-
-func stackView(q *request, p *page) error {
-	namespace, name := q.PathValue("namespace"), q.PathValue("name")
-	at := slices.IndexFunc(q.fleet.Stacks, func(s addonsv1.AddonStack) bool { return s.Namespace == namespace && s.Name == name })
-	if at < 0 {
-		return errNotFound
-	}
-	s := &q.fleet.Stacks[at]
-	revisions, err := observed.Revisions(q.Context(), q.client, s)
-	if err != nil {
-		return err
-	}
-	is := &stackPage{Why: summary.StackStatus(q.fleet, s), Spec: s}
-	is.Stack = &is.Why.Stacks[0]
-	if is.History, err = summary.HistoryOf(s, revisions, q.fleet.Clusters); err != nil {
-		return err
-	}
-	if s.Status.Rollout != nil {
-		members, err := observed.Members(q.Context(), q.client, namespace)
-		if is.Problem = err; err == nil {
-			own := slices.DeleteFunc(slices.Clone(q.fleet.Clusters), func(ca addonsv1.ClusterAddon) bool { return ca.Namespace != namespace })
-			is.Waves = summary.WavesOf(s, revisions, members, own, time.Now())
-		}
-	}
-	p.View, p.Title, p.Command, p.Of = "stack", "AddonStack "+name, "kubectl chandler why stack/"+name+" -n "+namespace, is
 	return nil
 }
 
