@@ -5,20 +5,24 @@ package browser_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/test/must"
 )
@@ -63,11 +67,41 @@ func (f *fleet) make(t *testing.T) {
 		Holder: "chandler-0", Claim: addonsv1.ScopeClaiming, ExpirySeconds: 60}
 	pi.Status.HeartbeatTime = metav1.NowMicro()
 	pi.Status.Conditions = []metav1.Condition{condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "NotReady", f.message)}
-	plan := &addonsv1.AddonPlan{ObjectMeta: f.named("platform"), Spec: addonsv1.AddonPlanSpec{StackName: "platform"}}
-	create(t, pi, plan, &eventsv1.Event{ObjectMeta: f.named("failed"), EventTime: metav1.NowMicro(), Type: "Warning",
+	create(t, pi, f.plan(), &eventsv1.Event{ObjectMeta: f.named("failed"), EventTime: metav1.NowMicro(), Type: "Warning",
 		Reason: "AddonFailed", Note: f.message, Action: "Deliver",
 		ReportingController: "chandler", ReportingInstance: "chandler-0",
 		Regarding: corev1.ObjectReference{APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterAddon", Namespace: f.namespace, Name: f.cluster(3)}})
+}
+
+// plan returns a plan of the stack, in which the words of the fleet are wherever words of clusters may be.
+func (f *fleet) plan() *addonsv1.AddonPlan {
+	is := &addonsv1.AddonPlan{ObjectMeta: f.named("platform"), Spec: addonsv1.AddonPlanSpec{StackName: "platform"}}
+	text := f.message[:min(len(f.message), 500)]
+	is.Status = addonsv1.AddonPlanStatus{Phase: addonsv1.PlanDone, Revision: "platform-2", Finished: ago(time.Minute),
+		Conditions: []metav1.Condition{condition(addonsv1.CompleteCondition, metav1.ConditionTrue, addonsv1.PlanCompleteReason, f.word)},
+		Groups: []addonsv1.PlanGroup{{Clusters: 2, Examples: []string{f.cluster(0), f.cluster(1)},
+			Addons: []addonsv1.PlanAddon{{Namespace: "kube-system", Name: f.addons[0], State: "Changed", Message: text}},
+			Changes: []addonsv1.PlanChange{{Addon: f.addons[0], Kind: "Deployment", Name: f.addons[0], Action: "Change", Message: text,
+				Fields: []addonsv1.PlanField{{Path: text, Cause: "Manifest", New: text[:min(len(text), 100)]}}}}}}}
+	return is
+}
+
+// install writes a record of each add-on as of a workload cluster, which is the management cluster, with a kubeconfig Secret that leads to it.
+func (f *fleet) install(t *testing.T, cluster string) {
+	kubeconfig, err := os.ReadFile(world.kubeconfig)
+	must.Succeed(t, err)
+	secret := &corev1.Secret{ObjectMeta: f.named(cluster + "-kubeconfig"), Data: map[string][]byte{"value": kubeconfig}}
+	must.Succeed(t, world.hub.Create(t.Context(), secret))
+	for _, name := range f.addons {
+		r := &record.Record{State: &record.State{Format: 1}}
+		r.Release, r.Revision, r.Status = record.Release{Namespace: "kube-system", Name: name}, 1, record.StatusDeployed
+		r.Digest, r.Owner, r.Stack, r.StackRevision, r.Chart = "sha256:1", f.namespace+"/"+cluster, "platform", "platform-2", name
+		r.Helm = &helmrelease.Release{Name: name, Namespace: r.Namespace, Version: 1, Info: &helmrelease.Info{Status: "deployed"},
+			Config: map[string]any{"text": f.message, f.message: "text"}}
+		r.Seal("salt")
+		store := &record.Store{Client: world.hub, Writer: world.hub, Release: r.Release, Clock: clock.RealClock{}}
+		must.Succeed(t, store.Create(t.Context(), r))
+	}
 }
 
 func (f *fleet) named(name string) metav1.ObjectMeta {
@@ -188,7 +222,7 @@ func create(t *testing.T, objects ...client.Object) {
 			continue
 		}
 		switch o.(type) {
-		case *addonsv1.AddonStack, *addonsv1.ClusterAddon, *addonsv1.ProviderInstance:
+		case *addonsv1.AddonStack, *addonsv1.AddonPlan, *addonsv1.ClusterAddon, *addonsv1.ProviderInstance:
 			status.SetResourceVersion(o.GetResourceVersion())
 			if err := world.hub.Status().Update(t.Context(), status); err != nil {
 				t.Error(err)

@@ -44,8 +44,10 @@ func TestPage(t *testing.T) {
 		many.addons = append(many.addons, fmt.Sprintf("addon-%02d", i))
 	}
 	many.make(t)
-	(&fleet{namespace: "hostile", clusters: 12, addons: []string{"web", strings.Repeat("w", 53)}, message: hostile,
-		word: hostile + strings.Repeat("W", 5000), version: "1.1.0-" + strings.Repeat("9", 100)}).make(t)
+	bad := &fleet{namespace: "hostile", clusters: 12, addons: []string{"web", strings.Repeat("w", 53)}, message: hostile,
+		word: hostile + strings.Repeat("W", 5000), version: "1.1.0-" + strings.Repeat("9", 100)}
+	bad.make(t)
+	bad.install(t, "eu-001")
 	origin := serve(t, "-A")
 	views := []string{"/", "/stack/hostile/platform", "/cluster/hostile/eu-001", "/?label=region", "/?label=region&open=eu",
 		"/?label=" + url.QueryEscape(hostile), "/?open=" + url.QueryEscape(hostile)}
@@ -75,7 +77,7 @@ func TestPage(t *testing.T) {
 			}
 		})
 	}
-	if len(kinds) < 8 {
+	if len(kinds) < 8 || kinds["values?"] == 0 {
 		t.Errorf("views are %v", slices.Sorted(maps.Keys(kinds)))
 	}
 	b.t = t
