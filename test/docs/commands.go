@@ -19,8 +19,8 @@ type Command struct {
 	Output string
 }
 
-// Commands are those that the block shows: what follows "$ ", and further lines after one that ends in a backslash or a
-// pipe. All other lines are output of the command above them.
+// Commands are those that the block shows: what follows "$ ", and further lines after one that ends in a backslash, a
+// pipe, or the "do" of a loop. All other lines are output of the command above them.
 func (b Block) Commands() []Command {
 	var commands []Command
 	goesOn := false
@@ -37,7 +37,7 @@ func (b Block) Commands() []Command {
 			commands[len(commands)-1].Output += line
 		}
 		end := strings.TrimSpace(line)
-		goesOn = (isCommand || goesOn) && (strings.HasSuffix(end, `\`) || strings.HasSuffix(end, "|"))
+		goesOn = (isCommand || goesOn) && (strings.HasSuffix(end, `\`) || strings.HasSuffix(end, "|") || strings.HasSuffix(end, " do"))
 	}
 	return commands
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -81,8 +80,8 @@ func (d *desk) do(command docs.Command) {
 		before()
 	}
 	printed := d.asShown.Replace(d.run(line))
-	if shown := command.Output; shown != "" && plain(printed) != plain(shown) {
-		d.t.Errorf("%s: %s prints\n%s\nand the page shows\n%s", command.Where, line, printed, shown)
+	if command.Output != "" {
+		command.Compare(d.t, printed)
 	}
 }
 
@@ -107,18 +106,6 @@ func (d *desk) run(line string) string {
 // isVerdict reports whether the plugin says by an exit code how things are, and not that it failed.
 func isVerdict(line string, code int) bool {
 	return strings.HasPrefix(line, "kubectl chandler ") && (code == 1 || code == 2)
-}
-
-var (
-	spaces = regexp.MustCompile(`[ \t]+`)
-	ages   = regexp.MustCompile(`\b([0-9]+[smhd])+\b`)
-	logs   = regexp.MustCompile(`(?m)^[IWE][0-9]{4} [0-9:.]+ .*\n`) // of client-go in kubectl, as when a watch ends with the command
-)
-
-// plain returns a text without what differs from run to run: ages, the width of columns, and kubectl's own log.
-func plain(text string) string {
-	text = logs.ReplaceAllString(text, "")
-	return strings.TrimSpace(ages.ReplaceAllString(spaces.ReplaceAllString(strings.ReplaceAll(text, " \n", "\n"), " "), "AGE"))
 }
 
 // TestKubectl has kubectl parse each of its command lines that the pages show.
