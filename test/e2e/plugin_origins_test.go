@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/docs"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -55,8 +56,13 @@ func TestOriginsSeenWithKubectl(t *testing.T) {
 		"values.yaml":         "text: none\nimage: {repository: r, tag: none, pull: none}\nlimits: {cpu: 1, memory: 2}\n",
 		"templates/text.yaml": configMap("web", "{{ .Values.text }}"),
 	})
+	shop := tn.writeChart("shop", "1.0.0", chart{
+		"values.yaml":         "replicas: 1\nimage: {repository: registry.example/shop, tag: none, pullPolicy: none}\nresources: {cpu: 1, memory: 2}\n",
+		"templates/text.yaml": configMap("shop", "{{ quote .Values.image.tag }}"),
+	})
+	tn.create(tn.secret("shop-passwords", map[string]string{"values.yaml": "password: correct-horse-battery\n"}))
 	tn.create(tn.secret("values", map[string]string{"values.yaml": "text: overridden\npassword: correct-horse-battery\npin: 123456789012\nport: 8080\n"}))
-	tn.create(&corev1.ConfigMap{ObjectMeta: tn.named("prod-cloud"), Data: map[string]string{"cloud": "image: {pull: Always}\nzones: [1, 2]\n"}})
+	tn.create(&corev1.ConfigMap{ObjectMeta: tn.named("prod-cloud"), Data: map[string]string{"cloud": "image: {pull: Always}\nzones: [1, 2]\n", "values.yaml": "image: {pullPolicy: Always}\n"}})
 	installInfraClusterCRD(t)
 	tn.create(tn.infraCluster("prod", "eu-1"))
 	tn.makeCluster("prod", workloadServer(t, 0), labels("env=prod"), withInfraCluster("prod"))
@@ -64,6 +70,8 @@ func TestOriginsSeenWithKubectl(t *testing.T) {
 	tn.install(tn.addon("web", path, withValues(map[string]any{"text": "one", "a.b": map[string]any{"c": 1}}), withTemplate("image:\n  tag: {{ .Cluster.metadata.name }}\nregion: {{ .InfraCluster.spec.region }}\n"), withValuesFrom(
 		addonsv1.ValuesReference{Kind: "Secret", Name: "values"},
 		addonsv1.ValuesReference{Kind: "ConfigMap", Name: "{{ .Cluster.metadata.name }}-cloud", Key: "cloud"},
+	)), tn.addon("shop", shop, withValues(map[string]any{"replicas": 3}), withTemplate("image: {tag: \"1.4\"}\n"), withValuesFrom(
+		addonsv1.ValuesReference{Kind: "Secret", Name: "shop-passwords"}, addonsv1.ValuesReference{Kind: "ConfigMap", Name: "prod-cloud"},
 	)))
 	all := tn.newPlugin(append(mayAll, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
 		rbacv1.PolicyRule{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"clusters"}, Verbs: []string{"get"}},
@@ -80,6 +88,8 @@ func TestOriginsSeenWithKubectl(t *testing.T) {
 	tn.Expect(is).To(Equal(want))
 	page := all.does("get", "values", "prod", "web", "--origins")
 	tn.Expect(page).To(MatchRegexp(`image\.tag +"prod" +` + strings.ReplaceAll(strings.ReplaceAll(template, "[", `\[`), "]", `\]`)))
+	sample := docs.Sample(t, world.root, "docs/kubectl-chandler.md: kubectl chandler get values prod shop --origins")
+	sample.Compare(t, all.does(sample.Programs()[0][2:]...))
 	tn.Expect(page).NotTo(Or(ContainSubstring("correct-horse"), ContainSubstring("123456789012")))
 	_, code := all.run("get", "values", "prod", "web", "-o", "table")
 	tn.Expect(code).To(Equal(3), "no such output")
