@@ -210,13 +210,13 @@ func (l leanest) applyAndAwait(o *unstructured.Unstructured) error {
 	if err := l.apply(o); err != nil {
 		return err
 	}
-	watch, err := l.of(o).Watch(l.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + o.GetName()})
+	watch, err := l.of(o).Watch(l.t.Context(), metav1.ListOptions{}) // clusters that share an API server have no field selectors
 	if err != nil {
 		return err
 	}
 	defer watch.Stop()
 	for event := range watch.ResultChan() {
-		if is, ok := event.Object.(*unstructured.Unstructured); ok {
+		if is, ok := event.Object.(*unstructured.Unstructured); ok && is.GetName() == o.GetName() {
 			if n, _, _ := unstructured.NestedInt64(is.Object, "status", "succeeded"); n > 0 {
 				return nil
 			}
