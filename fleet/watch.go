@@ -23,10 +23,6 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// metadataTypes are the media types that metadata is asked for in, as client-go's metadata client does.
-const metadataTypes = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
-	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-
 // metadataFormats decode what answers in these types.
 var metadataFormats = runtime.NewClientNegotiator(metadata.ConfigFor(&rest.Config{}).NegotiatedSerializer, schema.GroupVersion{})
 
