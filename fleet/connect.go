@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/internal/lazycache"
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
+	"github.com/cluster-chandler/chandler/fleet/secretwriter"
 )
 
 // attempt is all that is needed to connect once.
@@ -132,7 +133,7 @@ func (c *Connection) build(o Options, log logr.Logger) error {
 	if c.Cluster, err = cluster.New(config, append(o.Cluster[:len(o.Cluster):len(o.Cluster)], c.clusterOptions(o, log))...); err != nil {
 		return fmt.Errorf("making the cluster: %w", err)
 	}
-	if c.secrets, err = NewSecretWriter(config, c.GetHTTPClient()); err != nil {
+	if c.secrets, err = secretwriter.New(config, c.GetHTTPClient()); err != nil {
 		return err
 	}
 	c.direct, err = c.As("")

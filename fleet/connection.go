@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 	"github.com/cluster-chandler/chandler/fleet/internal/apis"
 	"github.com/cluster-chandler/chandler/fleet/internal/transport"
+	"github.com/cluster-chandler/chandler/fleet/secretwriter"
 )
 
 // Connection is one reachable workload cluster. It is made new each time a
@@ -39,7 +40,7 @@ type Connection struct {
 	config    *rest.Config // of requests that aren't watches
 	apis      *apis.Cluster
 	direct    client.Client
-	secrets   *SecretWriter
+	secrets   *secretwriter.Writer
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	watches   *http.Client
@@ -61,7 +62,7 @@ func (c *Connection) Context() context.Context { return c.ctx }
 func (c *Connection) Client() client.Client { return c.direct }
 
 // Secrets creates and updates Secrets, which travel once: the answer is their metadata.
-func (c *Connection) Secrets() *SecretWriter { return c.secrets }
+func (c *Connection) Secrets() *secretwriter.Writer { return c.secrets }
 
 // Dynamic is for lists and watches: it has no timeout of its own, so the
 // context of each call must end. Connections that fall silent are closed, and

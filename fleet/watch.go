@@ -21,9 +21,11 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	restwatch "k8s.io/client-go/rest/watch"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 )
 
-// metadataFormats decode what answers in these types.
+// metadataFormats decode what answers in the types of metadata.
 var metadataFormats = runtime.NewClientNegotiator(metadata.ConfigFor(&rest.Config{}).NegotiatedSerializer, schema.GroupVersion{})
 
 // WatchMetadata watches the metadata of a resource in all namespaces, and calls each for every event as a
@@ -78,7 +80,7 @@ func (c *Connection) openWatch(ctx context.Context, resource schema.GroupVersion
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", metadataTypes)
+	request.Header.Set("Accept", answer.MetadataTypes)
 	response, err := c.watches.Do(request)
 	if err != nil {
 		return nil, err

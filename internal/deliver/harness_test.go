@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/secretwriter"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
@@ -236,7 +236,7 @@ func (e *env) restart() {
 	e.Expect(err).NotTo(HaveOccurred())
 	byHTTP, err := rest.HTTPClientFor(cfg)
 	e.Expect(err).NotTo(HaveOccurred())
-	secrets, err := fleet.NewSecretWriter(cfg, byHTTP)
+	secrets, err := secretwriter.New(cfg, byHTTP)
 	e.Expect(err).NotTo(HaveOccurred())
 	dyn, err := dynamic.NewForConfig(cfg)
 	e.Expect(err).NotTo(HaveOccurred())

@@ -28,8 +28,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/secretwriter"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/test/long"
 )
@@ -49,7 +50,7 @@ func (e *env) through(transport func(next http.RoundTripper) roundTrip) deliver.
 	target := e.target
 	byHTTP, err := rest.HTTPClientFor(cfg)
 	e.Expect(err).NotTo(HaveOccurred())
-	target.Secrets, err = fleet.NewSecretWriter(cfg, byHTTP)
+	target.Secrets, err = secretwriter.New(cfg, byHTTP)
 	e.Expect(err).NotTo(HaveOccurred())
 	target.Client, err = client.New(cfg, client.Options{})
 	e.Expect(err).NotTo(HaveOccurred())
@@ -112,6 +113,37 @@ func TestPanicIsOneAddonsFailure(t *testing.T) {
 			e.install(want)
 		})
 	}
+}
+
+// TestPanicBesideAnotherRequest panics in the request that is sent beside another one: for the record that is expected, and for the dry
+// run of an object that a watch has shown to differ.
+func TestPanicBesideAnotherRequest(t *testing.T) {
+	e, ns := beside(t)
+	want := e.want(ns, chart{version: "1", manifest: labelled})
+	e.install(want)
+	newest := e.records(ns)[want.Release].SecretName
+	e.ctx = logr.NewContext(e.ctx, logr.Discard())
+	panicking := func(is func(*http.Request) bool) deliver.Target {
+		return e.through(func(next http.RoundTripper) roundTrip {
+			return func(r *http.Request) (*http.Response, error) {
+				if is(r) {
+					panic("as if an answer led to it")
+				}
+				return next.RoundTrip(r)
+			}
+		})
+	}
+	next := e.want(ns, chart{version: "2", manifest: labelled})
+	next.Newest = newest
+	o, err := e.d.Ensure(e.ctx, panicking(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/"+newest) }), next)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonInternalError))
+
+	e.edit("somebody", e.get("v1", "ConfigMap", ns, "settings"), `{"data":{"key":"other"}}`)
+	of := deliver.Repair{Release: want.Release, Seen: func(deliver.ObjectKey) (drift.Fields, bool) { return 1, true }}
+	o, _, err = e.d.Repair(e.ctx, panicking(func(r *http.Request) bool { return r.URL.Query().Has("dryRun") }), of)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonInternalError))
 }
 
 // TestAnswerWithoutUIDIsRefused gets answers to the write of the record that no API

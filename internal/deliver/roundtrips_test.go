@@ -62,7 +62,7 @@ func TestUpgradeReadsTheRecordOnce(t *testing.T) {
 		}
 		return is
 	})
-	e.within(30 * time.Second)
+	e.within(2 * time.Minute)
 	e.install(want)
 	e.Expect(reads).To(Equal(1))
 	e.Expect(e.get("v1", "Secret", ns, previous).GetLabels()).To(HaveKeyWithValue("status", "superseded"))
@@ -101,7 +101,7 @@ func TestRepairLooksOnce(t *testing.T) {
 		}
 	}
 	change()
-	e.within(30 * time.Second)
+	e.within(2 * time.Minute)
 	e.meter.beside(isListOfRecords, isOf(of.Newest))
 	e.expectRepaired(e.look(of))
 	change()

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/decide"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/inputs"
@@ -16,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/health"
@@ -116,7 +115,7 @@ func (q Health) read(ctx context.Context, objects []deliver.ObjectKey) (pause ti
 		return 0, nil //nolint:nilerr // the add-on is refused for it at its next upgrade
 	}
 	found, requests := make([]objectHealth, len(objects)), make([]int, len(objects))
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := observe.NewGroup(ctx)
 	group.SetLimit(maxLooks)
 	for i, key := range objects {
 		group.Go(func() (err error) {

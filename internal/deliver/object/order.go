@@ -5,7 +5,6 @@ package object
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
@@ -112,19 +111,14 @@ const maxParallel = 6
 // one of them does.
 func InParallel(n int, f func(int) *Failure) Failures {
 	results := make(Failures, n)
-	var panicked atomic.Pointer[observe.Panic]
-	group := errgroup.Group{}
+	group := observe.Group{Group: &errgroup.Group{}}
 	group.SetLimit(maxParallel)
 	for i := range n {
 		group.Go(func() error {
-			defer func() { panicked.CompareAndSwap(nil, observe.PanicOf(recover())) }()
 			results[i] = f(i)
 			return nil
 		})
 	}
 	_ = group.Wait() // failures are told for each object
-	if there := panicked.Load(); there != nil {
-		panic(there) // where it is contained
-	}
 	return slices.DeleteFunc(results, func(f *Failure) bool { return f == nil })
 }

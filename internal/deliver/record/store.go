@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 )
 
 // secretType is Helm's.
@@ -78,11 +78,10 @@ func (s *Store) ListAnd(ctx context.Context, expected string) ([]Summary, error)
 		return s.List(ctx)
 	}
 	var secret *corev1.Secret
-	var reading sync.WaitGroup
-	reading.Go(func() { secret, _ = s.read(ctx, expected) }) // Load reads it again, and tells what is wrong
+	reading, _ := observe.NewGroup(ctx)
+	reading.Go(func() (err error) { secret, err = s.read(ctx, expected); return err })
 	records, err := s.List(ctx)
-	reading.Wait()
-	if err != nil || secret == nil {
+	if reading.Wait() != nil || err != nil { // if it can't be read, Load tells why
 		return records, err
 	}
 	if r, err := s.decode(ctx, secret); err == nil {

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
@@ -73,14 +74,19 @@ type trial struct {
 	err     error
 }
 
+// try asks for a dry run of an object that has the UID.
+func (r *Repairer) try(ctx context.Context, o *unstructured.Unstructured, uid types.UID) *trial {
+	applied, rolled, err := r.DryRun(ctx, o, uid)
+	return &trial{applied, rolled, err}
+}
+
 // compare finds out what was changed of an object, by a dry run, and notes it. The dry run may have been asked for before. It
 // returns what is to be applied: the manifest without what rules leave to others, nil for nothing.
 func (r *Repairer) compare(
 	ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, ahead *trial, d *Difference,
 ) (*unstructured.Unstructured, error) {
 	if ahead == nil || object.OwnerOf(&live.ObjectMeta) != r.Scope.Release { // it may be taken over since
-		ahead = &trial{}
-		ahead.applied, ahead.rolled, ahead.err = r.DryRun(ctx, o, live.UID)
+		ahead = r.try(ctx, o, live.UID)
 	}
 	applied, err := ahead.applied, ahead.err
 	if errors.Is(err, apply.ErrAnother) {

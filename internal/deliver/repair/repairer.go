@@ -6,7 +6,6 @@ package repair
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/retry"
@@ -118,13 +118,12 @@ func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) erro
 
 // look reads the metadata of an object. Meanwhile it asks for the dry run that comes next if the object differs.
 func (r *Repairer) look(ctx context.Context, s Suspect) (live *metav1.PartialObjectMetadata, ahead *trial, err error) {
-	var asking sync.WaitGroup
+	asking, _ := observe.NewGroup(ctx)
 	if s.Differs && s.Manifest != nil {
-		ahead = &trial{}
-		asking.Go(func() { ahead.applied, ahead.rolled, ahead.err = r.DryRun(ctx, s.Manifest, s.Entry.UID) })
+		asking.Go(func() error { ahead = r.try(ctx, s.Manifest, s.Entry.UID); return nil })
 	}
 	live, err = r.Metadata(ctx, s.Entry)
-	asking.Wait()
+	_ = asking.Wait() // the trial says how it failed
 	return live, ahead, err
 }
 

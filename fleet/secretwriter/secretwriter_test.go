@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package secretwriter_test
 
 import (
 	"io"
@@ -13,10 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/fleet/secretwriter"
 )
 
-// TestSecretWriter sends all of a Secret, and takes over its metadata. Nothing else is a Secret.
-func TestSecretWriter(t *testing.T) {
+// TestWriter sends all of a Secret, and takes over its metadata. Nothing else is a Secret.
+func TestWriter(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -29,7 +31,7 @@ func TestSecretWriter(t *testing.T) {
 		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"namespace":"a","name":"b","uid":"1","resourceVersion":"7"}}`)
 	}))
 	t.Cleanup(server.Close)
-	writer, err := NewSecretWriter(&rest.Config{Host: server.URL}, server.Client())
+	writer, err := secretwriter.New(&rest.Config{Host: server.URL}, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}

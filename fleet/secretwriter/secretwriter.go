@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+// Package secretwriter writes Secrets whose metadata alone comes back.
+package secretwriter
 
 import (
 	"context"
@@ -14,33 +15,35 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/fleet/internal/answer"
 )
 
-// SecretWriter creates and updates Secrets. The API server answers with their metadata alone, so that large ones travel
+// Writer creates and updates Secrets. The API server answers with their metadata alone, so that large ones travel
 // once. What a webhook changes of their data isn't seen.
-type SecretWriter struct{ core rest.Interface }
+type Writer struct{ core rest.Interface }
 
-// NewSecretWriter returns a writer with the credentials of the HTTP client.
-func NewSecretWriter(config *rest.Config, by *http.Client) (*SecretWriter, error) {
+// New returns a writer with the credentials of the HTTP client.
+func New(config *rest.Config, by *http.Client) (*Writer, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, metadataTypes
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, answer.MetadataTypes
 	core, err := rest.RESTClientForConfigAndClient(config, by)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for Secrets: %w", err)
 	}
-	return &SecretWriter{core: core}, nil
+	return &Writer{core: core}, nil
 }
 
 // Create makes a Secret, and takes over the metadata that it has then.
-func (w *SecretWriter) Create(ctx context.Context, secret client.Object, opts ...client.CreateOption) error {
+func (w *Writer) Create(ctx context.Context, secret client.Object, opts ...client.CreateOption) error {
 	options := (&client.CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
 	return send(ctx, w.core.Post().VersionedParams(options, scheme.ParameterCodec), secret)
 }
 
 // Update replaces a Secret, and takes over the metadata that it has then.
-func (w *SecretWriter) Update(ctx context.Context, secret client.Object, opts ...client.UpdateOption) error {
+func (w *Writer) Update(ctx context.Context, secret client.Object, opts ...client.UpdateOption) error {
 	options := (&client.UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
 	return send(ctx, w.core.Put().Name(secret.GetName()).VersionedParams(options, scheme.ParameterCodec), secret)
 }

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-package fleet
-
-// metadataTypes are the media types that metadata is asked for in, as client-go's metadata client does.
-const metadataTypes = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
-	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
