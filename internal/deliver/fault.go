@@ -15,10 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 	"github.com/cluster-chandler/chandler/internal/deliver/history"
 	"github.com/cluster-chandler/chandler/internal/deliver/memory"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/outcome"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -114,7 +114,7 @@ func unreadable(fault *record.Fault, removes bool) string {
 // answered, so the log has it only if it is the runtime's own.
 func Panicked(ctx context.Context, cluster string, value any) (message string) {
 	stack := debug.Stack()
-	if there, ok := value.(*observe.Panic); ok { // in another goroutine
+	if there, ok := value.(*contained.Panic); ok { // in another goroutine
 		value, stack = there.Value, there.Stack
 	}
 	what := fmt.Sprintf("%T", value)

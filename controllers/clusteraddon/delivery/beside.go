@@ -3,12 +3,11 @@
 package delivery
 
 import (
-	"sync/atomic"
-
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 )
 
 // atOnce is how many add-ons of one cluster are worked on at the same time, at most.
@@ -30,7 +29,7 @@ func NewBeside(workers int) *Beside {
 // Each calls do for 0 to n-1, and returns once all calls have. Each one comes after those that it follows, which have lower numbers.
 // The others come in their order, beside each other if there is room. It panics if a call does.
 func (b *Beside) Each(n int, follows func(int) []int, do func(int)) {
-	var panicked atomic.Pointer[observe.Panic]
+	group := contained.Group{Group: &errgroup.Group{}}
 	over, begun, ended := make(chan int), sets.New[int](), sets.New[int]()
 	next := func() int {
 		for i := range n {
@@ -44,13 +43,11 @@ func (b *Beside) Each(n int, follows func(int) []int, do func(int)) {
 		running := begun.Len() - ended.Len()
 		if i := next(); i >= 0 && (running == 0 || running < atOnce && b.spare.TryAcquire(1)) {
 			begun.Insert(i)
-			go func() {
-				defer func() {
-					panicked.CompareAndSwap(nil, observe.PanicOf(recover()))
-					over <- i
-				}()
+			group.Go(func() error {
+				defer func() { over <- i }()
 				do(i)
-			}()
+				return nil
+			})
 			continue
 		}
 		ended.Insert(<-over)
@@ -58,7 +55,5 @@ func (b *Beside) Each(n int, follows func(int) []int, do func(int)) {
 			b.spare.Release(1)
 		}
 	}
-	if there := panicked.Load(); there != nil {
-		panic(there)
-	}
+	_ = group.Wait() // which panics if a call did
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/delivery"
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 )
 
 // calls are the numbers of calls, and when each began and ended.
@@ -140,7 +140,7 @@ func TestPanicOfOneAddon(t *testing.T) {
 		b, ended := delivery.NewBeside(10), make([]bool, 4)
 		func() {
 			defer func() {
-				if there, is := recover().(*observe.Panic); !is || there.Value != "wrong" {
+				if there, is := recover().(*contained.Panic); !is || there.Value != "wrong" {
 					t.Errorf("it panicked with %v", there)
 				}
 			}()

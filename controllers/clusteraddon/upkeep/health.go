@@ -14,7 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/health"
@@ -115,7 +115,7 @@ func (q Health) read(ctx context.Context, objects []deliver.ObjectKey) (pause ti
 		return 0, nil //nolint:nilerr // the add-on is refused for it at its next upgrade
 	}
 	found, requests := make([]objectHealth, len(objects)), make([]int, len(objects))
-	group, ctx := observe.NewGroup(ctx)
+	group, ctx := contained.NewGroup(ctx)
 	group.SetLimit(maxLooks)
 	for i, key := range objects {
 		group.Go(func() (err error) {

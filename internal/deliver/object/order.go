@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
@@ -111,7 +111,7 @@ const maxParallel = 6
 // one of them does.
 func InParallel(n int, f func(int) *Failure) Failures {
 	results := make(Failures, n)
-	group := observe.Group{Group: &errgroup.Group{}}
+	group := contained.Group{Group: &errgroup.Group{}}
 	group.SetLimit(maxParallel)
 	for i := range n {
 		group.Go(func() error {

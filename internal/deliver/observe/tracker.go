@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 )
 
 // Phase is where an object stands with regard to what is waited for.
@@ -78,8 +80,8 @@ type Tracker struct {
 
 	mu       sync.Mutex
 	kinds    map[schema.GroupVersionResource]*kind
-	delayed  clock.Timer // for a notification about a message
-	panicked *Panic      // that ended a watch
+	delayed  clock.Timer      // for a notification about a message
+	panicked *contained.Panic // that ended a watch
 }
 
 // kind is one resource's watch and the objects that are waited for.

@@ -4,7 +4,6 @@ package observe
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 	"github.com/cluster-chandler/chandler/internal/retry"
 )
 
@@ -23,7 +23,7 @@ const watchTimeout = 10 * time.Minute
 // goroutine, so that a panic is recovered from.
 func (t *Tracker) watch(ctx context.Context, objects dynamic.ResourceInterface, k *kind, from string) {
 	defer func() {
-		if there := PanicOf(recover()); there != nil && ctx.Err() == nil {
+		if there := contained.PanicOf(recover()); there != nil && ctx.Err() == nil {
 			t.mu.Lock()
 			t.panicked = there
 			t.mu.Unlock()
@@ -151,22 +151,8 @@ func keyOf(u *unstructured.Unstructured) Key {
 	return Key{Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// Panic is one that a goroutine recovered from, to be told where it can be handled.
-type Panic struct {
-	Value any
-	Stack []byte
-}
-
-// PanicOf returns what was recovered, with the stack of the caller; nil for nothing.
-func PanicOf(recovered any) *Panic {
-	if recovered == nil {
-		return nil
-	}
-	return &Panic{Value: recovered, Stack: debug.Stack()}
-}
-
 // Panicked returns the panic that ended a watch, nil if none did.
-func (t *Tracker) Panicked() *Panic {
+func (t *Tracker) Panicked() *contained.Panic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.panicked

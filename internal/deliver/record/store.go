@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 )
 
 // secretType is Helm's.
@@ -78,7 +78,7 @@ func (s *Store) ListAnd(ctx context.Context, expected string) ([]Summary, error)
 		return s.List(ctx)
 	}
 	var secret *corev1.Secret
-	reading, _ := observe.NewGroup(ctx)
+	reading, _ := contained.NewGroup(ctx)
 	reading.Go(func() (err error) { secret, err = s.read(ctx, expected); return err })
 	records, err := s.List(ctx)
 	if reading.Wait() != nil || err != nil { // if it can't be read, Load tells why

@@ -16,8 +16,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/apply"
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
-	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/retry"
@@ -118,7 +118,7 @@ func (r *Repairer) tryRepair(ctx context.Context, s Suspect, d *Difference) erro
 
 // look reads the metadata of an object. Meanwhile it asks for the dry run that comes next if the object differs.
 func (r *Repairer) look(ctx context.Context, s Suspect) (live *metav1.PartialObjectMetadata, ahead *trial, err error) {
-	asking, _ := observe.NewGroup(ctx)
+	asking, _ := contained.NewGroup(ctx)
 	if s.Differs && s.Manifest != nil {
 		asking.Go(func() error { ahead = r.try(ctx, s.Manifest, s.Entry.UID); return nil })
 	}

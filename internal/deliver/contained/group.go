@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package observe
+// Package contained brings panics of goroutines to where they are handled, as a cluster's answer may lead to one.
+package contained
 
 import (
 	"context"
+	"runtime/debug"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
+
+// Panic is one that a goroutine recovered from, to be told where it can be handled.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// PanicOf returns what was recovered, with the stack of the caller; nil for nothing.
+func PanicOf(recovered any) *Panic {
+	if recovered == nil {
+		return nil
+	}
+	return &Panic{Value: recovered, Stack: debug.Stack()}
+}
 
 // Group runs functions beside each other, as [errgroup.Group] does. A panic of one of them comes up in Wait, where it is contained.
 type Group struct {
