@@ -97,7 +97,7 @@ func newWorld(t *testing.T, fleetSize int) *world {
 	w.Reconciler = &addonplan.Reconciler{
 		Client: server, Recorder: w.events, Members: &member.Inventory{Client: server, Fleet: fleet.NewProvider(fleet.Options{})},
 		Clusters: w.clusters, Foresee: foresee(nil), Removals: removals, IsBusy: func() bool { return false }, Clock: w.clock,
-		Statuses: management.Statuses{Client: server}, Running: budget.New(addonplan.Running),
+		Statuses: management.Statuses{Client: server, Clock: w.clock}, Running: budget.New(addonplan.Running),
 	}
 	w.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "platform"}, Spec: addonsv1.AddonStackSpec{
 		ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},

@@ -25,7 +25,7 @@ import (
 
 // SetupWithManager adds the controller to the manager. Plans that wait or are finished need workers, too.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager) error {
-	r.Statuses.Client = r.Client
+	r.Statuses.Client, r.Statuses.Clock = r.Client, r.Clock
 	r.Running = budget.New(Running)
 	all := r.plansOf(func(*addonsv1.AddonPlan, client.Object) bool { return true })
 	ofStack := r.plansOf(func(p *addonsv1.AddonPlan, s client.Object) bool { return p.Spec.StackName == s.GetName() })

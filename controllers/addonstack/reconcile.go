@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/addonstack/clusters"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/following"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/history"
+	"github.com/cluster-chandler/chandler/controllers/addonstack/pacing"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/report"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/sources"
 	"github.com/cluster-chandler/chandler/controllers/addonstack/validity"
@@ -60,6 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	}
 
 	view := r.status().ViewOf(s)
+	before := view.Status.DeepCopy()
 	isNew, wait := known.request.Update(s, r.Clock.Now())
 	if isNew {
 		for _, ref := range sources.In(s) {
@@ -71,6 +73,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return management.Retry(ctx, ctrl.Result{}, err)
 	}
 	report.Summarize(view)
+	if pause := r.Statuses.Pause(req.NamespacedName); pause > 0 && err == nil && pacing.IsProgress(before, &view.Status) {
+		return ctrl.Result{RequeueAfter: retry.Sooner(retry.Sooner(again, wait), pause)}, nil
+	}
 	err = errors.Join(err, r.status().Write(ctx, s, view))
 	return management.Retry(ctx, ctrl.Result{RequeueAfter: retry.Sooner(again, wait)}, err)
 }

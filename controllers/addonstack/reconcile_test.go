@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -49,7 +50,7 @@ func keeping(t *testing.T) (*addonstack.Reconciler, *addonsv1.AddonStack, *appsv
 	sources, err := source.New(source.Options{})
 	must.Succeed(t, err)
 	return &addonstack.Reconciler{
-		Turns: &management.Turns{}, Sources: sources, Statuses: management.Statuses{Client: c},
+		Turns: &management.Turns{}, Sources: sources, Statuses: management.Statuses{Client: c, Clock: clock.RealClock{}},
 		Client: c, APIReader: c, Recorder: events.NewFakeRecorder(100), Clock: testclock.NewFakePassiveClock(revision.CreationTimestamp.Time),
 		Members: &member.Inventory{Client: c, Fleet: fleet.NewProvider(fleet.Options{})},
 	}, s, revision

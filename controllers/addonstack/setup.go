@@ -34,7 +34,7 @@ import (
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
-	r.Statuses.Client = r.Client
+	r.Statuses.Client, r.Statuses.Clock = r.Client, r.Clock
 	r.Members.Subscribe(r.memberChanged)
 	if err := metrics.Registry.Register(gauges.Series{Cache: r.Client}); err != nil {
 		return err

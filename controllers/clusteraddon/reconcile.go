@@ -59,6 +59,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		report.Summarize(ca)
 		reported := &r.memoryOf(req.NamespacedName).reported
 		report.Send(r.Recorder, ca, reported.Events(before, ca))
+		if pause := r.statuses.Pause(req.NamespacedName); pause > 0 && reterr == nil && report.IsProgress(&stored.Status, &ca.Status) {
+			result.RequeueAfter = retry.Sooner(result.RequeueAfter, pause)
+			return
+		}
 		err := r.statuses.Patch(ctx, stored, ca)
 		reported.Written(err)
 		retry, err := management.Retry(ctx, result, err)

@@ -49,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	if err := mgr.Add(records); err != nil {
 		return err
 	}
-	r.statuses.Client = r.Client
+	r.statuses.Client, r.statuses.Clock = r.Client, r.Clock
 	r.Fleet.Subscribe(r.Queue.AddCluster)
 
 	return management.NewController(mgr, "clusteraddon", "ClusterAddon", workers).

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -152,7 +153,7 @@ spec:
 			must.Succeed(t, c.Update(t.Context(), moved))
 			late := seen.DeepCopy()
 			late.Status.ReadyAddons = "1/1"
-			err := (&management.Statuses{Client: c}).Patch(t.Context(), seen, late)
+			err := (&management.Statuses{Client: c, Clock: clock.RealClock{}}).Patch(t.Context(), seen, late)
 			if !apierrors.IsConflict(err) {
 				t.Errorf("Patch() = %v with label %q; want it refused", err, label)
 			}
@@ -209,7 +210,7 @@ spec:
 		filled := map[string]any{"status": filledBy(statusSchema(t))}
 		must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructured(filled, after))
 		after.TypeMeta, after.ObjectMeta, after.Spec = seen.TypeMeta, seen.ObjectMeta, seen.Spec
-		must.Succeed(t, (&management.Statuses{Client: c}).Patch(t.Context(), seen, after))
+		must.Succeed(t, (&management.Statuses{Client: c, Clock: clock.RealClock{}}).Patch(t.Context(), seen, after))
 		if got := clusterAddonOf(t, c).Status.Addons[0].Drift.LastManagers[0]; len(got) != 128 {
 			t.Errorf("it has %d bytes", len(got))
 		}

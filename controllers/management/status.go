@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -43,6 +44,7 @@ func Retry(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, err
 // Lost with it: a reconcile may decide on what the cache still shows.
 type Statuses struct {
 	Client client.Client
+	Clock  clock.PassiveClock
 
 	versions sync.Map // client.ObjectKey to the version of the last write
 }
@@ -64,12 +66,25 @@ func (s *Statuses) Stale(obj client.Object) bool {
 		return false
 	}
 	written := last.(version)
-	if time.Since(written.at) > staleFor {
+	if s.Clock.Since(written.at) > staleFor {
 		s.versions.CompareAndDelete(key, last)
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), written.resourceVersion)
 	return err == nil && order < 0
+}
+
+// progressPause is the least time between two writes of a status that tell of progress alone. Else a cluster that installs add-ons
+// would have its status, and those of its AddonStacks, written for each object that becomes ready.
+const progressPause = 2 * time.Second
+
+// Pause returns how long a status that tells of progress alone isn't to be written yet, 0 if it may be now.
+func (s *Statuses) Pause(key client.ObjectKey) time.Duration {
+	last, ok := s.versions.Load(key)
+	if !ok {
+		return 0
+	}
+	return max(0, progressPause-s.Clock.Since(last.(version).at))
 }
 
 // Forget drops what is remembered of an object that is gone.
@@ -101,7 +116,7 @@ func (s *Statuses) Patch(ctx context.Context, before, after client.Object) error
 		}
 		return nil
 	}
-	s.versions.Store(key, version{resourceVersion: after.GetResourceVersion(), at: time.Now()})
+	s.versions.Store(key, version{resourceVersion: after.GetResourceVersion(), at: s.Clock.Now()})
 	return nil
 }
 

@@ -4,8 +4,11 @@ package management_test
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -23,7 +26,7 @@ func TestStale(t *testing.T) {
 	cached := clusterAddon()
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached).WithStatusSubresource(cached).Build()
 	must.Succeed(t, c.Get(t.Context(), client.ObjectKeyFromObject(cached), cached))
-	statuses := &management.Statuses{Client: c}
+	statuses := &management.Statuses{Client: c, Clock: clock.RealClock{}}
 	if statuses.Stale(cached) {
 		t.Error("nothing was written yet")
 	}
@@ -43,6 +46,30 @@ func TestStale(t *testing.T) {
 	if statuses.Forget(client.ObjectKeyFromObject(cached)); statuses.Stale(cached) {
 		t.Error("it is gone")
 	}
+}
+
+// TestPause has a status that tells of progress alone wait until the last write was two seconds ago, and no longer.
+func TestPause(t *testing.T) {
+	scheme := runtime.NewScheme()
+	must.Succeed(t, addonsv1.AddToScheme(scheme))
+	cached := clusterAddon()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached).WithStatusSubresource(cached).Build()
+	must.Succeed(t, c.Get(t.Context(), client.ObjectKeyFromObject(cached), cached))
+	now := testclock.NewFakePassiveClock(time.Unix(1e9, 0))
+	statuses, key := &management.Statuses{Client: c, Clock: now}, client.ObjectKeyFromObject(cached)
+	must.Equal(t, 0, statuses.Pause(key), "before the first write")
+	must.Succeed(t, statuses.Patch(t.Context(), cached, cached.DeepCopy()))
+	must.Equal(t, 0, statuses.Pause(key), "without a write")
+	written := cached.DeepCopy()
+	written.Status.ReadyAddons = "1/1"
+	must.Succeed(t, statuses.Patch(t.Context(), cached, written))
+	for after, want := range map[time.Duration]time.Duration{0: 2 * time.Second, 1500 * time.Millisecond: 500 * time.Millisecond, 2 * time.Second: 0, time.Hour: 0} {
+		now.SetTime(time.Unix(1e9, 0).Add(after))
+		must.Equal(t, want, statuses.Pause(key), "after "+after.String())
+	}
+	now.SetTime(time.Unix(1e9, 0))
+	statuses.Forget(key)
+	must.Equal(t, 0, statuses.Pause(key), "of an object that is gone")
 }
 
 // TestWhatHasBegunComesFirst has a fleet finish clusters before it begins others.

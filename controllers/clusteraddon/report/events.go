@@ -14,17 +14,26 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/result"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
+
+// reasonReady is that of an event of add-ons that became ready.
+const reasonReady = "AddonReady"
+
+// maxReadyNotes is how many of them an event tells of, so that the note has room for each.
+const maxReadyNotes = 8
 
 // Memory is what was reported of a ClusterAddon last.
 //
 // Key: the ClusterAddon.
 // Bound: until it is gone.
-// Lost with it: an event may be sent again, and a change that no write has brought into the history is missing there.
+// Lost with it: an event may be sent again, or not at all if its add-on became ready, and a change that no write has brought into the history is missing there.
 type Memory struct {
 	// lastEvents is the status that events were last about, nil before the first.
 	lastEvents *addonsv1.ClusterAddonStatus
+	// ready are events of add-ons that became ready while others were installed or upgraded, the last one of each.
+	ready []result.Event
 	// unwritten are the last ten changes since the status was written, the oldest first.
 	unwritten []addonsv1.AddonChange
 	// gates are those of the cluster's upgrade, as they are counted.
@@ -34,13 +43,44 @@ type Memory struct {
 // Forget takes a ClusterAddon that is gone out of the metrics.
 func (m *Memory) Forget() { m.gates.count(nil) }
 
-// Events returns the events of what changed since the last ones. The cached status may be older.
+// Events returns the events of what changed since the last ones. The cached status may be older. Add-ons that become ready beside each
+// other are told of in one event, once the last of them is.
 func (m *Memory) Events(before, after *addonsv1.ClusterAddon) []result.Event {
 	if m.lastEvents != nil {
 		before = &addonsv1.ClusterAddon{Status: *m.lastEvents}
 	}
 	m.lastEvents = toldOf(&before.Status, &after.Status)
-	return eventsOf(before, after)
+	return m.gather(eventsOf(before, after), after.Status.Addons)
+}
+
+// gather returns the events without those of add-ons that became ready, as long as others are installed or upgraded.
+func (m *Memory) gather(all []result.Event, addons []addonsv1.AddonStatus) (told []result.Event) {
+	for _, e := range all {
+		if e.Reason != reasonReady {
+			told = append(told, e)
+			continue
+		}
+		m.ready = slices.DeleteFunc(m.ready, func(of result.Event) bool {
+			return of.Addon.Name == e.Addon.Name && of.Addon.Namespace == e.Addon.Namespace
+		})
+		m.ready = append(m.ready, e)
+	}
+	isWorkedOn := func(s addonsv1.AddonStatus) bool {
+		return s.Phase == addonsv1.AddonInstalling || s.Phase == addonsv1.AddonUpgrading
+	}
+	if len(m.ready) == 0 || slices.ContainsFunc(addons, isWorkedOn) {
+		return told
+	}
+	one := m.ready[0]
+	if len(m.ready) > 1 {
+		var notes []string
+		for _, e := range m.ready {
+			notes = append(notes, e.Note)
+		}
+		one.Addon, one.Note = nil, fmt.Sprintf("%d add-ons are ready: %s", len(notes), message.List(notes, "; ", maxReadyNotes))
+	}
+	m.ready = nil
+	return append(told, one)
 }
 
 // Send sends events about a ClusterAddon. The recorder logs them, too.
@@ -202,7 +242,7 @@ func addonEvent(was, is addonsv1.AddonStatus, history []addonsv1.AddonChange) *r
 		e.Note = fmt.Sprintf("Add-on %s %s: %s", is.Name, trouble.is, is.Message)
 		return e
 	case is.Phase == addonsv1.AddonReady:
-		e.Note, e.Reason, e.Action = becameReady(was, is, history), "AddonReady", "Install"
+		e.Note, e.Reason, e.Action = becameReady(was, is, history), reasonReady, "Install"
 	case is.Phase == addonsv1.AddonRemoving && was.Phase != is.Phase:
 		e.Note, e.Reason, e.Action = describeRelease("Removing", is), "AddonRemoving", "Remove"
 	}
