@@ -114,7 +114,7 @@ func (tn *tenant) attackByLists() {
 	_, _ = io.WriteString(z, `{"metadata":{"name":"z"}}]}`)
 	_ = z.Close()
 	tail := page.Bytes()
-	tn.makeStack("lists", labels("who=lists"), tn.addon("lists", tn.writeChart("lists-"+tn.namespace, "1.0.0", chart{"templates/x.yaml": strings.Join(objects, "---\n")})))
+	tn.makeStack("lists", labels("who=lists"), tn.addon("lists", tn.writeChart(tn.apart("lists"), "1.0.0", chart{"templates/x.yaml": strings.Join(objects, "---\n")})))
 	tn.makeHostile("lists", 1, "", func(r *http.Request) http.HandlerFunc {
 		switch {
 		case r.URL.Path == "/apis":
