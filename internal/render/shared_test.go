@@ -59,6 +59,20 @@ func TestEqualInputsAreRenderedOnce(t *testing.T) {
 	}
 }
 
+// TestDigestStandsForFiles shares an answer by the digest of a chart, whose files aren't hashed again then.
+func TestDigestStandsForFiles(t *testing.T) {
+	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers = 1 })
+	for _, step := range []struct {
+		digest, text string
+		renderings   int64
+	}{{"sha256:a", "one", 1}, {"sha256:a", "two", 1}, {"sha256:b", "two", 2}, {"", "two", 3}, {"", "two", 3}, {"", "three", 4}} {
+		req := rendering.ChartJob(rendering.ChartWith("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + step.text + "}\n"))
+		req.Digest = step.digest
+		rendering.MustChart(t, r, req)
+		must.Equal(t, step.renderings, int64(r.Served()), step.digest+" with "+step.text)
+	}
+}
+
 // TestEqualFilesAreBuiltOnce has two clusters ask for the same kustomization, and the same manifests.
 func TestEqualFilesAreBuiltOnce(t *testing.T) {
 	files := []artifact.File{

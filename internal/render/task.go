@@ -30,12 +30,16 @@ type task struct {
 // newTask takes the contents out of a request. The caller has to attach them again.
 func newTask(req *protocol.Request, timeout time.Duration) (*task, error) {
 	t := &task{req: req, contents: req.Detach(), timeout: timeout}
-	sum := sha256.New()
 	for _, content := range t.contents {
-		writeSum(sum, content)
 		t.contentBytes += int64(len(content))
 	}
-	req.ContentsDigest = hex.EncodeToString(sum.Sum(nil))
+	if req.ContentsDigest = digestOf(req); req.ContentsDigest == "" {
+		sum := sha256.New()
+		for _, content := range t.contents {
+			writeSum(sum, content)
+		}
+		req.ContentsDigest = hex.EncodeToString(sum.Sum(nil))
+	}
 	plain, facts := *req, &protocol.Request{Chart: &job.Chart{}}
 	if plain.Chart != nil {
 		chart := *plain.Chart
@@ -48,6 +52,7 @@ func newTask(req *protocol.Request, timeout time.Duration) (*task, error) {
 	}
 	ofFacts, err := protocol.Encode(facts)
 	t.inputs, t.size = sha256.Sum256(payload), int64(len(payload)+len(ofFacts))+t.contentBytes
+	sum := sha256.New()
 	writeSum(sum, payload)
 	writeSum(sum, ofFacts)
 	sum.Sum(t.whole[:0])
@@ -55,6 +60,14 @@ func newTask(req *protocol.Request, timeout time.Duration) (*task, error) {
 		t.timeout = min(timeout, indexTimeout+time.Duration(t.size>>20)*indexTimeoutPerMiB)
 	}
 	return t, err
+}
+
+// digestOf returns the digest of a chart's files, "" if nobody has computed it.
+func digestOf(req *protocol.Request) string {
+	if req.Chart == nil {
+		return ""
+	}
+	return req.Chart.Digest
 }
 
 // writeSum adds a part to a sum so that no other parts have the same one.

@@ -22,7 +22,8 @@ const SlowAfter = 10 * time.Second
 var ErrYield = errors.New("the reconcile takes long, and gives way to others")
 
 // Lanes keep slow clusters from holding all workers. At most half of the workers are for reconciles
-// that take long or wait for memory, and for clusters whose last one did; three quarters of these are for one namespace.
+// that take long or wait for memory, and for clusters whose last one did; three quarters of these are for one namespace, and an
+// eighth is left to namespaces that have at most one.
 // A reconcile that becomes slow while there is no room gives up its worker: the records have what it did.
 //
 // Key: the ClusterAddon.
@@ -39,7 +40,7 @@ type Lanes struct {
 // New returns the lanes of a number of workers.
 func New(workers int, clock clock.WithDelayedExecution) *Lanes {
 	all := int64(max(1, workers/2))
-	room := budget.New(budget.Limits{All: all, Namespace: max(1, all*3/4)})
+	room := budget.New(budget.Limits{All: all, Namespace: max(1, all*3/4), Reserve: all / 8, Entry: 1})
 	return &Lanes{clock: clock, room: room, slow: map[client.ObjectKey]bool{}}
 }
 

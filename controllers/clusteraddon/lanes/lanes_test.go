@@ -168,3 +168,32 @@ func TestSlowClustersOfOneNamespaceLeaveRoom(t *testing.T) {
 		t.Errorf("%d of 8 lanes are one namespace's; a further pass of it ended with %v, and another one's with %v", in, context.Cause(becomes), victim.Err())
 	}
 }
+
+// Two namespaces whose clusters are slow leave a lane to a third one.
+func TestSlowClustersOfTwoNamespacesLeaveRoom(t *testing.T) {
+	l := newLanes(16)
+	enter := func(namespace string, i int) (func(bool), bool) {
+		_, leave, ok := l.Enter(t.Context(), client.ObjectKey{Namespace: namespace, Name: fmt.Sprint(i)})
+		return leave, ok
+	}
+	slow := func(namespace string) {
+		for i := range 6 {
+			leave, _ := enter(namespace, i)
+			leave(true)
+		}
+	}
+	slow("mallory")
+	slow("eve")
+	slow("victim")
+	in := map[string]int{}
+	for _, namespace := range []string{"mallory", "eve", "victim"} {
+		for i := range 6 {
+			if _, ok := enter(namespace, i); ok {
+				in[namespace]++
+			}
+		}
+	}
+	if in["mallory"]+in["eve"] != 7 || in["victim"] != 1 {
+		t.Errorf("of 8 lanes they have %v", in)
+	}
+}

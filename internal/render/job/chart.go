@@ -22,7 +22,8 @@ type Release struct {
 // Chart is the rendering of a chart.
 type Chart struct {
 	Files []artifact.File
-	// Digest identifies the files. The renderer remembers by it which lookups the chart makes; "": nothing is remembered.
+	// Digest identifies the files. The renderer remembers by it which lookups the chart makes, and shares answers to equal requests.
+	// "": the files are hashed for that, and no lookups are remembered.
 	Digest  string `cbor:"-"`
 	Release Release
 	// Values are the user's, of the types that JSON is decoded into; the chart's own defaults are
