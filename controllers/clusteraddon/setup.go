@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		r.enqueueUsers(inputs.Object{Kind: kind.String(), Key: key})
 	})
 	r.contents = removal.NewContents(r.Memory)
-	r.lanes, r.beside = lanes.New(workers, clock.RealClock{}), delivery.NewBeside(workers)
+	r.lanes, r.beside = lanes.New(workers, clock.RealClock{}), delivery.NewBeside(workers, r.Memory)
 	if err := mgr.Add(records); err != nil {
 		return err
 	}

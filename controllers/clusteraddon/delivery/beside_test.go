@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/delivery"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 )
 
@@ -71,7 +72,7 @@ func TestAddonsBesideEachOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := delivery.NewBeside(10)
+				b := delivery.NewBeside(10, nil)
 				if is := took(func() { each(b, of.n, of.follows, second) }); is != of.takes {
 					t.Errorf("they took %s in place of %s", is, of.takes)
 				}
@@ -83,7 +84,7 @@ func TestAddonsBesideEachOther(t *testing.T) {
 // TestRoomBesideIsShared has more clusters than there is room for: each of them gets on with one add-on.
 func TestRoomBesideIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := delivery.NewBeside(20), sync.WaitGroup{}
+		b, all := delivery.NewBeside(20, nil), sync.WaitGroup{}
 		clusters := make([]*calls, 10)
 		for i := range clusters {
 			all.Go(func() { clusters[i] = each(b, 4, none, second) })
@@ -96,6 +97,31 @@ func TestRoomBesideIsShared(t *testing.T) {
 		}
 		if is := took(func() { each(b, 4, none, second) }); is != time.Second {
 			t.Errorf("the room wasn't given back: %s", is)
+		}
+	})
+}
+
+// While memory is waited for, each cluster gets on with one add-on alone.
+func TestNoneBesideWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(budget.Limits{All: 1})
+		held := memory.Claim(budget.Tenant{}, 1)
+		if !held.Try(1) {
+			t.Fatal("no memory")
+		}
+		waits := make(chan error)
+		go func() { waits <- memory.Claim(budget.Tenant{}, 1).Grow(t.Context(), 1) }()
+		synctest.Wait()
+		b := delivery.NewBeside(20, memory)
+		if c := each(b, 4, none, second); c.most != 1 || len(c.ended) != 4 {
+			t.Errorf("%d at once, %d ended", c.most, len(c.ended))
+		}
+		held.End()
+		if err := <-waits; err != nil {
+			t.Error(err)
+		}
+		if c := each(b, 4, none, second); c.most != 4 {
+			t.Errorf("%d at once with memory", c.most)
 		}
 	})
 }
@@ -118,7 +144,7 @@ func TestRandomDependencies(t *testing.T) {
 				for i := range takes {
 					takes[i] = time.Duration(random.IntN(5)) * time.Second
 				}
-				c := each(delivery.NewBeside(1+random.IntN(40)), len(before), func(i int) []int { return before[i] }, func(i int) time.Duration { return takes[i] })
+				c := each(delivery.NewBeside(1+random.IntN(40), nil), len(before), func(i int) []int { return before[i] }, func(i int) time.Duration { return takes[i] })
 				if len(c.ended) != len(before) || c.most > 4 {
 					t.Errorf("%d of %d, %d at once", len(c.ended), len(before), c.most)
 				}
@@ -137,7 +163,7 @@ func TestRandomDependencies(t *testing.T) {
 // TestPanicOfOneAddon has the others end before it is told, and the room given back.
 func TestPanicOfOneAddon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, ended := delivery.NewBeside(10), make([]bool, 4)
+		b, ended := delivery.NewBeside(10, nil), make([]bool, 4)
 		func() {
 			defer func() {
 				if there, is := recover().(*contained.Panic); !is || there.Value != "wrong" {
