@@ -48,9 +48,10 @@ func (c *Connection) WatchMetadata(ctx context.Context, resource schema.GroupVer
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", resource.Resource, err)
 	}
-	decoder := restwatch.NewDecoder(streaming.NewDecoder(framer.NewFrameReader(response.Body), events), objects)
+	frames := framer.NewFrameReader(response.Body)
 	for {
-		eventType, object, err := decoder.Decode()
+		// A decoder keeps a buffer as large as the largest event that it has read, so each event has one of its own.
+		eventType, object, err := restwatch.NewDecoder(streaming.NewDecoder(frames, events), objects).Decode()
 		switch {
 		case err == nil:
 			each(watch.Event{Type: eventType, Object: object})
