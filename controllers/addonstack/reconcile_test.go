@@ -186,3 +186,48 @@ func TestAnotherStackOfTheName(t *testing.T) {
 	must.Succeed(t, r.Client.Create(t.Context(), s))
 	must.Equal(t, true, counted(), "another stack of the name")
 }
+
+// TestCountsThatGrowWait writes how many clusters are ready two seconds after the last write, and at once that all are, or that one
+// failed.
+func TestCountsThatGrowWait(t *testing.T) {
+	r, s, _ := keeping(t)
+	now := testclock.NewFakePassiveClock(time.Now())
+	r.Clock, r.Statuses.Clock = now, now
+	stacks.Read(t, r.Client, s)
+	s.Spec.ClusterSelector = &metav1.LabelSelector{}
+	must.Succeed(t, r.Client.Update(t.Context(), s))
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		must.Succeed(t, r.Client.Create(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}))
+	}
+	reconcile(t, r, s)
+	for _, name := range names {
+		must.Succeed(t, r.Client.Create(t.Context(), &addonsv1.ClusterAddon{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},
+			Spec:       addonsv1.ClusterAddonSpec{Stacks: []addonsv1.StackRevision{{Name: s.Name, Revision: s.Status.LatestRevision}}},
+		}))
+	}
+	become := func(name string, phase addonsv1.AddonPhase) *addonsv1.ClusterCounts {
+		t.Helper()
+		ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
+		stacks.Read(t, r.Client, ca)
+		state := addonsv1.StackReady
+		if phase == addonsv1.AddonFailed {
+			state = addonsv1.StackFailed
+		}
+		ca.Status.Stacks = []addonsv1.StackStatus{{Name: s.Name, Revision: s.Status.LatestRevision, State: state}}
+		ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Namespace: addonsv1.DefaultAddonNamespace, Stack: s.Name, Phase: phase}}
+		must.Succeed(t, r.Client.Update(t.Context(), ca))
+		reconcile(t, r, s)
+		return s.Status.Clusters
+	}
+	must.Equal(t, 0, become("a", addonsv1.AddonReady).Ready, "right after the last write")
+	now.SetTime(now.Now().Add(2 * time.Second))
+	reconcile(t, r, s)
+	must.Equal(t, 1, s.Status.Clusters.Ready, "two seconds after it")
+	must.Equal(t, 1, become("b", addonsv1.AddonReady).Ready, "after the next write")
+	failed := become("c", addonsv1.AddonFailed)
+	must.Equal(t, 2, failed.Ready, "once one failed")
+	must.Equal(t, 1, failed.Failed, "once one failed")
+	must.Equal(t, 3, become("c", addonsv1.AddonReady).Ready, "all of them")
+}
