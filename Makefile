@@ -26,6 +26,8 @@ CLUSTERS  ?= 8
 INSTANCES ?= 1
 SERVERS   ?= 8
 ADDONS    ?= 4
+STACKS    ?= 1
+IDLE_STACKS ?=
 RUNS      ?= 3
 MEMORY_LIMIT ?=
 # Milliseconds of a round trip between manager and workload clusters in the benchmark.
@@ -207,6 +209,12 @@ bench: controlplane ## Measure fleets of CLUSTERS, as in "8 40 200", RUNS times,
 	CHANDLER_BENCH_HELM_PROVIDER=$(abspath $(HELM_PROVIDER)) CHANDLER_BENCH_CLUSTERS="$(CLUSTERS)" CHANDLER_BENCH_INSTANCES="$(INSTANCES)" \
 		CHANDLER_BENCH_SERVERS=$(SERVERS) CHANDLER_BENCH_ADDONS=$(ADDONS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_MEMORY_LIMIT=$(MEMORY_LIMIT) CHANDLER_BENCH_RTT=$(RTT) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
 		go test -count=1 -timeout 5h ./test/bench -run TestFleet -v
+
+.PHONY: bench-growth
+bench-growth: controlplane ## Measure CLUSTERS with STACKS of ADDONS that have one ConfigMap each, and beside IDLE_STACKS that select no cluster. These three may be lists.
+	CHANDLER_BENCH_CLUSTERS=$(CLUSTERS) CHANDLER_BENCH_SERVERS=$(SERVERS) CHANDLER_BENCH_STACKS="$(STACKS)" CHANDLER_BENCH_STACK_ADDONS="$(ADDONS)" \
+		CHANDLER_BENCH_IDLE_STACKS="$(IDLE_STACKS)" CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
+		go test -count=1 -timeout 5h ./test/bench -run TestGrowth -v
 
 .PHONY: bench-micro
 bench-micro: controlplane ## Run the benchmarks of single functions, for benchstat.

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"path"
 	"strings"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 
 // snapshot is what was used so far.
 type snapshot struct {
-	at       time.Time
-	cpu, all time.Duration
-	bytes    int64
+	at              time.Time
+	alone, cpu, all time.Duration
+	bytes           int64
 	// Of the managers; none of those that have ended.
 	unpackings, renderings float64
 	marks                  []audit.Mark
@@ -22,18 +23,23 @@ type snapshot struct {
 
 // phase is what a phase used.
 type phase struct {
-	Seconds       float64 `json:"seconds"`
-	CPU           float64 `json:"cpuSeconds"`    // of the managers and their renderers
-	AllCPU        float64 `json:"allCPUSeconds"` // with the API servers and etcd
-	Requests      float64 `json:"requests"`      // to a workload cluster, on average
-	Writes        float64 `json:"writes"`
-	RecordWrites  float64 `json:"recordWrites"`
-	recordLists   float64 // of the requests; the others don't depend on how fast the machine is
-	KiB           float64 `json:"kib"`         // to and from a workload cluster
-	HubRequests   float64 `json:"hubRequests"` // for a cluster
-	Unpackings    float64 `json:"unpackings"`  // of charts, by all managers
-	Renderings    float64 `json:"renderings"`  // by workers, of all clusters
-	RequestsByUse string  `json:"requestsByUse,omitempty"`
+	Seconds          float64 `json:"seconds"`
+	FirstWrite       float64 `json:"firstWrite,omitzero"` // to a workload cluster, after so many seconds
+	ManagerCPU       float64 `json:"managerCPUSeconds"`   // of the managers
+	CPU              float64 `json:"cpuSeconds"`          // with their renderers
+	AllCPU           float64 `json:"allCPUSeconds"`       // with the API servers and etcd
+	Requests         float64 `json:"requests"`            // to a workload cluster, on average
+	Writes           float64 `json:"writes"`
+	RecordWrites     float64 `json:"recordWrites"`
+	recordLists      float64 // of the requests; the others don't depend on how fast the machine is
+	KiB              float64 `json:"kib"`         // to and from a workload cluster
+	HubRequests      float64 `json:"hubRequests"` // for a cluster
+	Unpackings       float64 `json:"unpackings"`  // of charts, by all managers
+	Renderings       float64 `json:"renderings"`  // by workers, of all clusters
+	RequestsByUse    string  `json:"requestsByUse,omitempty"`
+	HubRequestsByUse string  `json:"hubRequestsByUse,omitempty"`
+	// StatusWrites are those of AddonStacks' statuses, by stack.
+	StatusWrites map[string]int `json:"statusWrites,omitempty"`
 }
 
 func (f *fleet) snapshot() snapshot {
@@ -46,7 +52,7 @@ func (f *fleet) snapshot() snapshot {
 		s.marks = append(s.marks, server.Audit.Mark(f.TB))
 	}
 	s.unpackings, s.renderings = f.work()
-	s.cpu, s.all = f.cpu()
+	s.alone, s.cpu, s.all = f.cpu()
 	s.at = time.Now()
 	return s
 }
@@ -64,8 +70,8 @@ func (f *fleet) bytes() (sum int64) {
 
 func (f *fleet) since(begin snapshot) phase {
 	p := phase{Seconds: time.Since(begin.at).Seconds()}
-	cpu, all := f.cpu()
-	p.CPU, p.AllCPU = (cpu - begin.cpu).Seconds(), (all - begin.all).Seconds()
+	alone, cpu, all := f.cpu()
+	p.ManagerCPU, p.CPU, p.AllCPU = (alone - begin.alone).Seconds(), (cpu - begin.cpu).Seconds(), (all - begin.all).Seconds()
 	unpackings, renderings := f.work()
 	p.Unpackings, p.Renderings = unpackings-begin.unpackings, renderings-begin.renderings
 	var requests, writes, recordWrites, recordLists int
@@ -81,6 +87,9 @@ func (f *fleet) since(begin snapshot) phase {
 				continue
 			}
 			writes++
+			if after := e.RequestReceivedTimestamp.Sub(begin.at).Seconds(); writes == 1 || after < p.FirstWrite {
+				p.FirstWrite = after
+			}
 			if isRecord(&e) {
 				recordWrites++
 			}
@@ -90,10 +99,27 @@ func (f *fleet) since(begin snapshot) phase {
 	p.Requests, p.Writes, p.RecordWrites, p.recordLists = float64(requests)/n, float64(writes)/n, float64(recordWrites)/n, float64(recordLists)/n
 	p.KiB = float64(f.bytes()-begin.bytes) / 1024 / n
 	if begin.hub != nil {
-		p.HubRequests = float64(len(begin.hub.Requests(f.TB, audit.By(user)))) / n
+		p.countHub(begin.hub.Requests(f.TB, audit.By(user)), len(f.clusters))
 	}
 	p.RequestsByUse = listed(uses, len(f.clusters))
 	return p
+}
+
+// countHub counts requests to the management cluster.
+func (p *phase) countHub(requests []audit.Event, clusters int) {
+	uses := map[string]int{}
+	p.StatusWrites = map[string]int{}
+	for _, e := range requests {
+		if e.ObjectRef == nil {
+			uses[e.Verb+" discovery"]++
+			continue
+		}
+		uses[e.Verb+" "+path.Join(e.ObjectRef.Resource, e.ObjectRef.Subresource)]++
+		if audit.Write(&e) && e.ObjectRef.Resource == "addonstacks" && e.ObjectRef.Subresource == "status" {
+			p.StatusWrites[e.ObjectRef.Name]++
+		}
+	}
+	p.HubRequests, p.HubRequestsByUse = float64(len(requests))/float64(clusters), listed(uses, clusters)
 }
 
 // useOf returns what a request does with what.

@@ -19,7 +19,6 @@ import (
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/process"
-	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
 
@@ -36,7 +35,10 @@ type size struct {
 	Servers   int `json:"servers"`
 	Instances int `json:"instances"` // of Chandler, each with a share of the clusters
 	Renderers int `json:"renderers"` // of each instance
-	Addons    int `json:"addons"`    // four, or five
+	Addons    int `json:"addons"`    // four, or five; small ones of each stack if Stacks isn't zero
+	// Stacks have small add-ons and all clusters, and IdleStacks have no cluster.
+	Stacks     int `json:"stacks,omitempty"`
+	IdleStacks int `json:"idleStacks,omitempty"`
 	// RTT is the round trip time to a cluster that has an API server of its own.
 	RTT time.Duration `json:"rtt,omitempty"`
 	// MemoryLimit is the GOMEMLIMIT of each instance, "" for none.
@@ -61,8 +63,8 @@ type cluster struct {
 	server *apiserver.Server // which it may share
 }
 
-// startFleet returns once all clusters are connected.
-func startFleet(t testing.TB, s size) *fleet {
+// startFleet returns once all clusters are connected. Charts without a registry are in a folder.
+func startFleet(t testing.TB, s size, charts string) *fleet {
 	g := NewWithT(t)
 	f := &fleet{TB: t, size: s}
 	f.startManagement("management", filepath.Join(world.root, "config/crd/bases"))
@@ -71,7 +73,7 @@ func startFleet(t testing.TB, s size) *fleet {
 	hubUser, err := f.hub.AddUser(user, "system:masters")
 	g.Expect(err).NotTo(HaveOccurred())
 	for i := range s.Instances {
-		args := []string{"--namespace=" + namespace, "--instance-namespace=" + namespace, "--artifact-root=" + realdata.Path(t, "charts"), fmt.Sprint("--render-workers=", s.Renderers)}
+		args := []string{"--namespace=" + namespace, "--instance-namespace=" + namespace, "--artifact-root=" + charts, fmt.Sprint("--render-workers=", s.Renderers)}
 		if s.Instances > 1 {
 			args = append(args, "--watch-filter="+filterOf(i), "--leader-elect-namespace="+namespace, fmt.Sprintf("--instance-name=i%d", i))
 		}

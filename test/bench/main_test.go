@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
+	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
 
@@ -46,6 +47,7 @@ func TestFleet(t *testing.T) {
 		t.Skip(clustersEnv + " says how many clusters there are to be")
 	}
 	var all []measured
+	var tables []string
 	for _, clusters := range numbers(t, clustersEnv, 0) {
 		for _, instances := range numbers(t, instancesEnv, 1) {
 			m := measured{Size: size{
@@ -61,12 +63,12 @@ func TestFleet(t *testing.T) {
 			if t.Failed() || len(m.Runs) == 0 { // skipped, without real charts
 				return
 			}
+			all, tables = append(all, m), append(tables, m.markdown())
 			t.Log("\n" + m.markdown())
-			all = append(all, m)
 		}
 	}
 	if out := os.Getenv(outEnv); out != "" {
-		must.Succeed(t, write(out, all))
+		must.Succeed(t, write(out, "fleet", all, tables))
 	}
 }
 
@@ -88,7 +90,7 @@ func numbers(t *testing.T, variable string, otherwise int) []int {
 
 // measure runs all phases once.
 func measure(t *testing.T, s size) result {
-	f := startFleet(t, s)
+	f := startFleet(t, s, realdata.Path(t, "charts"))
 	r := result{}
 
 	r.Install, r.Upgrade = f.install(), f.upgrade()

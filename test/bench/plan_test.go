@@ -24,6 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
+	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -43,7 +44,7 @@ func TestPlan(t *testing.T) {
 		t.Skip(clustersEnv + " says how many clusters there are to be")
 	}
 	clusters := numbers(t, clustersEnv, 0)[0]
-	f := startFleet(t, size{Clusters: clusters, Instances: 1, Renderers: 2, Addons: 1, Servers: min(clusters, numbers(t, serversEnv, 8)[0]), MemoryLimit: os.Getenv(memoryEnv)})
+	f := startFleet(t, size{Clusters: clusters, Instances: 1, Renderers: 2, Addons: 1, Servers: min(clusters, numbers(t, serversEnv, 8)[0]), MemoryLimit: os.Getenv(memoryEnv)}, realdata.Path(t, "charts"))
 	for i := range unlikeValues {
 		c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.clusters[i].name}}
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"%s":"v%d"}}}`, unlike, i)

@@ -113,7 +113,7 @@ func (m *measured) markdown() string {
 	return out.String()
 }
 
-func sorted(results []result, value func(*result) float64) []float64 {
+func sorted[R any](results []R, value func(*R) float64) []float64 {
 	var all []float64
 	for i := range results {
 		all = append(all, value(&results[i]))
@@ -132,8 +132,8 @@ func listed(counts map[string]int, clusters int) string {
 	return strings.Join(all, ", ")
 }
 
-// write writes fleet.json and fleet.md into a folder.
-func write(dir string, all []measured) error {
+// write writes a JSON file with all figures, and a Markdown file with tables, into a folder.
+func write(dir, name string, all any, tables []string) error {
 	data, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
@@ -141,12 +141,8 @@ func write(dir string, all []measured) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "fleet.json"), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".json"), data, 0o644); err != nil {
 		return err
 	}
-	var tables []string
-	for _, m := range all {
-		tables = append(tables, m.markdown())
-	}
-	return os.WriteFile(filepath.Join(dir, "fleet.md"), []byte(strings.Join(tables, "\n")), 0o644)
+	return os.WriteFile(filepath.Join(dir, name+".md"), []byte(strings.Join(tables, "\n")), 0o644)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
 // BenchmarkUnchanged measures a reconcile of a ClusterAddon whose four add-ons are as they should be, by events of its
@@ -20,13 +21,13 @@ import (
 // that such an event starts.
 func BenchmarkUnchanged(b *testing.B) {
 	g := NewWithT(b)
-	f := startFleet(b, size{Clusters: 1, Servers: 1, Instances: 1, Addons: 4, Renderers: 1})
+	f := startFleet(b, size{Clusters: 1, Servers: 1, Instances: 1, Addons: 4, Renderers: 1}, realdata.Path(b, "charts"))
 	f.install()
 	f.settle()
 	const histogram, controller = "controller_runtime_reconcile_time_seconds", `controller="clusteraddon"`
 	used := func() (reconciles, seconds float64, cpu time.Duration) {
 		manager.AwaitRest(b, f.managers...)
-		cpu, _ = f.cpu()
+		_, cpu, _ = f.cpu()
 		return f.metric(histogram+"_count", controller), f.metric(histogram+"_sum", controller), cpu
 	}
 	reconcilesBefore, secondsBefore, cpuBefore := used()

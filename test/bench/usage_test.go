@@ -11,8 +11,8 @@ import (
 	"github.com/cluster-chandler/chandler/test/process"
 )
 
-// cpu returns the processor time of the managers with their renderers, and that with all API servers and their storage.
-func (f *fleet) cpu() (own, all time.Duration) {
+// cpu returns the processor time of the managers, that with their renderers, and that with all API servers and their storage.
+func (f *fleet) cpu() (alone, own, all time.Duration) {
 	f.Helper()
 	running, err := process.List()
 	must.Succeed(f, err)
@@ -20,6 +20,7 @@ func (f *fleet) cpu() (own, all time.Duration) {
 	for _, p := range running {
 		switch {
 		case slices.Contains(managers, p.PID):
+			alone += p.CPU
 			own += p.CPU + p.ChildrenCPU // of renderers that have ended, too
 		case slices.Contains(managers, p.Parent):
 			own += p.CPU
@@ -27,7 +28,7 @@ func (f *fleet) cpu() (own, all time.Duration) {
 			all += p.CPU
 		}
 	}
-	return own, all + own
+	return alone, own, all + own
 }
 
 // pids are those of the processes that are measured.
