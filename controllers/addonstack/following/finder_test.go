@@ -24,8 +24,8 @@ import (
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/stacks"
-	"github.com/cluster-chandler/chandler/test/wait"
 	"github.com/cluster-chandler/chandler/test/targz"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // busyMachine gives workers no time for a while, each time that one is to do something.
