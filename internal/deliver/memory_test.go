@@ -19,7 +19,9 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/memory"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/preview"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -190,6 +192,31 @@ func TestCRDsThatAreSkippedCount(t *testing.T) {
 	}
 }
 
+// TestCRDsOfAResumedInstallationCount has an installation that waits continue after it was forgotten. Its CRDs count as its objects do.
+func TestCRDsOfAResumedInstallationCount(t *testing.T) {
+	e, ns := alone(t)
+	const cluster = 16 << 20
+	memory := e.withMemory(1<<30, cluster, 0)
+	c := chart{version: "1", manifest: configMap("c", strings.Repeat("x,", 10_000))} // it takes more to parse that than to read the record
+	c.crds = strings.Replace(crd(ns+".example.com"), "type: object,", "type: object, properties: {"+strings.Repeat(", p%d: {type: string}", 300)[2:]+"},", 1)
+	for i := range 300 {
+		c.crds = strings.Replace(c.crds, "p%d", fmt.Sprint("p", i), 1)
+	}
+	want := e.want(ns, c)
+	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.key == 'never'"}}
+	e.reach(want, deliver.ReasonWaitingForObjects)
+	kept, parsing := memory.Usage().Cached, (&record.Record{Helm: &helmrelease.Release{Manifest: c.manifest}}).ParsingCost()
+	crds, err := record.ParseManifest(c.crds)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(kept).To(BeNumerically(">", object.Weight(crds...)+int64(len(c.crds)+len(c.manifest))), "they count beside the record while they are kept")
+	e.d.Forget(e.target.Name)
+	others := memory.Claim(budget.Tenant{Namespace: "fleet", Cluster: "a"}, 0)
+	e.Expect(others.Grow(e.ctx, cluster-kept-parsing)).To(Succeed(), "of the objects there is a copy besides")
+	e.ensureAs(want, deliver.ReasonWaitingForMemory)
+	others.End()
+	e.ensureAs(want, deliver.ReasonWaitingForObjects)
+}
+
 // manyObjects is a chart of which more is kept than may be.
 func manyObjects(version string, hooks ...string) chart {
 	c := chart{version: version}
@@ -216,7 +243,7 @@ func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			e := newEnv(t)
-			e.withMemory(1<<30, 0, tc.room)
+			memory := e.withMemory(1<<30, 0, tc.room)
 			ns := e.namespace()
 			never := func(want deliver.Desired) deliver.Desired {
 				want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.key == 'never'"}}
@@ -260,6 +287,7 @@ func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
 			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 			e.Expect(e.get("v1", "ConfigMap", ns, "c00")).To(BeNil())
 			e.Expect(e.get("v1", "ConfigMap", ns, "pre-delete")).NotTo(BeNil(), "the hook ran")
+			e.Expect(memory.Usage()).To(Equal(budget.Usage{}), "nothing is left of an add-on that is removed")
 		})
 	}
 }

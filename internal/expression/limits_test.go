@@ -99,6 +99,9 @@ func TestManyExpressionsAreCompiledOnce(t *testing.T) {
 	if second := cost.Quick(look).Allocated; second > first/10 {
 		t.Errorf("another look takes %d KiB of memory, the first one %d KiB", second>>10, first>>10)
 	}
+	if again := cost.Quick(func() { _, _ = expression.Of(about("s.status.replicas == 0")) }).Allocated; again < 16<<10 {
+		t.Errorf("of 3000 programs none was dropped: the first one takes %d KiB again", again>>10)
+	}
 }
 
 func TestEvaluationEndsWithItsCaller(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/failure"
@@ -86,7 +87,9 @@ func TestGitByEachProtocol(t *testing.T) {
 					write(t, filepath.Join(dir, "known_hosts"), string(over.KnownHosts))
 					url = "ssh://git@" + over.Address + "/team/charts.git"
 				}
-				sources, clock := remoteSources(t, source.Options{CredentialsDir: dir})
+				memory := budget.New(budget.Limits{})
+				defer func() { must.Equal(t, 0, memory.Usage().Claimed, "claimed in the end") }()
+				sources, clock := remoteSources(t, source.Options{CredentialsDir: dir, Memory: memory})
 				ref := inGit(url, "", "charts/demo")
 				must.Equal(t, "heads/main@sha1:"+first, newestOf(t, sources, ref, ofMain, time.Time{}), "newest")
 				must.Equal(t, "tags/v1.0.0@sha1:"+first, newestOf(t, sources, ref, ofV1, time.Time{}), "newest")

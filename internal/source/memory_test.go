@@ -16,12 +16,16 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/local"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -263,6 +267,21 @@ func TestVersionsAreFoundOnce(t *testing.T) {
 	clock.Step(time.Second)
 	look("one", ">=1.1.0-0")
 	must.Equal(t, int64(4), lists.Load(), "lists, after a while")
+}
+
+// TestPathsAndClientsCount has what is known of paths, and clients of hosts, count while they are kept.
+func TestPathsAndClientsCount(t *testing.T) {
+	memory := budget.New(budget.Limits{})
+	tree, err := local.New(t.TempDir(), artifact.Limits{}.WithDefaults(), clock.RealClock{}, memory)
+	must.Succeed(t, err)
+	_, _ = tree.Resolve("none", artifact.KindChart)
+	paths := memory.Usage().Cached
+	access := auth.New(auth.Options{Memory: memory, AllowLoopback: true, Clock: clock.RealClock{}})
+	_, err = auth.Ask(t.Context(), access, atAddress("http://127.0.0.1:1/a.tgz", ""), func(context.Context, *auth.Client) (string, error) { return "", nil })
+	must.Succeed(t, err)
+	if clients := memory.Usage().Cached - paths; paths < 128 || clients < 1024 {
+		t.Errorf("a path counts %d bytes, and a client %d", paths, clients)
+	}
 }
 
 // TestSearchesAreForgotten follows one line after the other in the same repository.

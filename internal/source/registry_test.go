@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -25,12 +26,14 @@ func TestChartFromARegistry(t *testing.T) {
 	manifest := server.Push(t, archive, "charts/demo", "1.0.0_build.7")
 	dir := t.TempDir()
 	ownCredentialsFor(t, dir, server, sentinelUser, sentinelPassword)
-	sources, _ := remoteSources(t, source.Options{CredentialsDir: dir})
+	memory := budget.New(budget.Limits{})
+	sources, _ := remoteSources(t, source.Options{CredentialsDir: dir, Memory: memory})
 	server.Requests(t)
 
 	ref := inRegistry(server.URL("charts/demo"), "1.0.0+build.7")
 	fetched := expectFetched(t, sources, ref)
 	must.Equal(t, digestOf(archive), fetched.Digest, "digest")
+	must.Equal(t, 0, memory.Usage().Claimed, "claimed once it is fetched")
 	got := server.Requests(t)
 	want := []string{ // the first is refused, and says how to authenticate
 		"GET /v2/charts/demo/manifests/1.0.0_build.7 401",

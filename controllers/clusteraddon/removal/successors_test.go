@@ -6,13 +6,26 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/clusteraddon/removal"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/result"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/addons"
 )
+
+// The objects that an add-on is to have count as memory while they are remembered.
+func TestContentsCount(t *testing.T) {
+	memory := budget.New(budget.Limits{})
+	removal.NewContents(memory).Put(budget.Tenant{}, "a", sets.New(deliver.ObjectKey{Name: strings.Repeat("a", 1000)}))
+	if kept := memory.Usage().Cached; kept < 1000 {
+		t.Errorf("%d bytes are kept", kept)
+	}
+}
 
 // TestSuccessorsThatCannotBeKnown has add-ons that can't say what they are to have, or what the
 // leaving one has. Those of the same stack are assumed to have the same, and new ones that may be the same in another place.

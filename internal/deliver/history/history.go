@@ -95,12 +95,13 @@ func (h *History) Manifest(ctx context.Context, rec *record.Record) (_ []*unstru
 	if err != nil {
 		return nil, 0, err
 	}
-	weight = object.Weight(objects...)
-	if err := h.Memory.Hold(ctx, 2*weight); err != nil {
+	took := 2 * object.Weight(objects...)
+	if err := h.Memory.Hold(ctx, took); err != nil {
 		return nil, 0, err
 	}
-	objects, err = h.Scope.Prepare(objects)
-	return objects, weight, errors.Join(err, h.Memory.Hold(ctx, -weight))
+	objects, err = h.Scope.Prepare(objects) // they have labels besides
+	weight = object.Weight(objects...)
+	return objects, weight, errors.Join(err, h.Memory.Hold(ctx, weight-took))
 }
 
 // IsUpgrade reports whether a revision, or the next one if it is nil, follows one that was deployed, be it of another release.

@@ -3,6 +3,7 @@
 package history_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -10,8 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/cluster-chandler/chandler/fleet/budget"
+	"github.com/cluster-chandler/chandler/internal/deliver/hidden"
 	"github.com/cluster-chandler/chandler/internal/deliver/history"
 	"github.com/cluster-chandler/chandler/internal/deliver/memory"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
@@ -35,4 +40,27 @@ func TestObjectsOfAManifestCount(t *testing.T) {
 	}
 	call.End()
 	must.Equal(t, 0, of.Usage().Claimed, "claimed")
+}
+
+// A record that is read counts, with what it takes to parse its manifest.
+func TestRecordsCount(t *testing.T) {
+	of := budget.New(budget.Limits{})
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		o.SetUID("1")
+		return c.Create(ctx, o, options...)
+	}}).Build()
+	call := memory.New(t.Context(), of, clocktesting.NewFakeClock(time.Now()))
+	scope := &object.Scope{Release: record.Release{Namespace: "web", Name: "web"}}
+	h := &history.History{Scope: scope, Memory: call, Hidden: hidden.New(scope, nil), Store: &record.Store{
+		Client: c, Writer: c, Release: scope.Release, Clock: clocktesting.NewFakePassiveClock(time.Now()), Hold: call.Hold,
+	}}
+	must.Succeed(t, h.Store.Create(t.Context(), &record.Record{
+		Summary: record.Summary{Release: scope.Release, Revision: 1, Status: "deployed", Digest: "sha256:1", Owner: "fleet/a"},
+		Helm:    &helmrelease.Release{Name: "web", Namespace: "web", Version: 1, Info: &helmrelease.Info{Status: "deployed"}, Manifest: "a: b\n"},
+		State:   &record.State{Format: 1},
+	}))
+	must.Succeed(t, h.List(t.Context()))
+	rec, err := h.Load(t.Context(), h.Records[0])
+	must.Succeed(t, err)
+	must.Equal(t, h.Store.Size()+rec.ParsingCost(), of.Usage().Claimed, "claimed")
 }

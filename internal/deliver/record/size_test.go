@@ -4,11 +4,14 @@ package record_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,6 +86,23 @@ func TestSizeCountsAllOfARecord(t *testing.T) {
 			must.Succeed(t, other.SetStatus(t.Context(), summaries[0], "failed", ""))
 			must.Equal(t, 0, others.now, "held by a store that hadn't read it")
 		})
+	}
+}
+
+// TestSizeOfOldRecords has a record as very old versions of Helm wrote them, without compression.
+func TestSizeOfOldRecords(t *testing.T) {
+	text := `{"manifest":"` + strings.Repeat("x", 100_000) + `"}`
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sh.helm.release.v1.demo.v1", Labels: map[string]string{"owner": "helm", "name": "demo", "version": "1", "status": "deployed"}},
+		Type:       "helm.sh/release.v1", Data: map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString([]byte(text)))},
+	}
+	store := &record.Store{Client: fake.NewClientBuilder().WithObjects(secret).Build(), Release: record.Release{Namespace: "ns", Name: "demo"}}
+	records, err := store.List(t.Context())
+	must.Succeed(t, err)
+	_, err = store.Load(t.Context(), records[0])
+	must.Succeed(t, err)
+	if size := store.Size(); size < int64(len(text)) {
+		t.Errorf("%d bytes are counted for %d", size, len(text))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source/answers"
@@ -135,6 +136,25 @@ func TestAPanicIsAnError(t *testing.T) {
 	_, err := w.Ask(t.Context(), q, func(context.Context) (string, error) { panic("sentinel") })
 	if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != failure.ArtifactInvalid {
 		t.Errorf("got %v", err)
+	}
+}
+
+// An answer finds room where what it was made of had all, which is given back whatever becomes of the request.
+func TestAnswersFindRoom(t *testing.T) {
+	for name, read := range map[string]func() string{"an answer": func() string { return "one" }, "a panic": func() string { panic("sentinel") }} {
+		t.Run(name, func(t *testing.T) {
+			of := budget.New(budget.Limits{All: 1000})
+			memory := answers.New(clocktesting.NewFakeClock(time.Now()), of, 1000, func(string) int64 { return 500 })
+			_, err := memory.Ask(t.Context(), q, func(ctx context.Context) (string, error) {
+				claim := of.Claim(budget.Tenant{}, 1000)
+				must.Equal(t, true, claim.Try(1000), "it is granted")
+				claim.Release(ctx)
+				return read(), nil
+			})
+			if usage := of.Usage(); usage.Claimed != 0 || usage.Cached < 500 {
+				t.Errorf("after %v there is %+v", err, usage)
+			}
+		})
 	}
 }
 
