@@ -269,6 +269,19 @@ func TestVersionsAreFoundOnce(t *testing.T) {
 	must.Equal(t, int64(4), lists.Load(), "lists, after a while")
 }
 
+// TestUnpackedContentCounts keeps a chart of a MiB, as a cache.
+func TestUnpackedContentCounts(t *testing.T) {
+	root, memory := t.TempDir(), budget.New(budget.Limits{})
+	noise := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	write(t, filepath.Join(root, "demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/noise", Data: string(noise)})))
+	sources := newSources(t, source.Options{Memory: memory, ArtifactRoot: root})
+	expectFetched(t, sources, reference.ChartOf("team", addonsv1.ChartSource{Path: "demo.tgz"}))
+	if usage := memory.Usage(); usage.Cached < int64(len(noise)) || usage.Claimed != 0 {
+		t.Errorf("after it is unpacked, %+v is held", usage)
+	}
+}
+
 // TestPathsAndClientsCount has what is known of paths, and clients of hosts, count while they are kept.
 func TestPathsAndClientsCount(t *testing.T) {
 	memory := budget.New(budget.Limits{})
