@@ -147,11 +147,12 @@ func (s *Source) matches(context string) bool {
 }
 
 // watch adds the directories whose events tell of a change: the named ones, and those that a named path is in. A
-// directory that isn't there is looked for the next time. The watch of a directory ends with it.
+// directory that isn't there is looked for the next time, of which its parent tells: so that one is watched first, or a directory that
+// is made in between would be missed. The watch of a directory ends with it.
 func (s *Source) watch(log logr.Logger, watcher *fsnotify.Watcher) {
 	watched := watcher.WatchList()
 	for _, named := range slices.Concat(s.options.Paths, s.options.TrustedPaths) {
-		for _, directory := range []string{filepath.Clean(named), filepath.Dir(named)} {
+		for _, directory := range []string{filepath.Dir(named), filepath.Clean(named)} {
 			if slices.Contains(watched, directory) || !isDirectory(directory) {
 				continue
 			}
