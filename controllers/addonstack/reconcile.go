@@ -61,7 +61,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	}
 
 	view := r.status().ViewOf(s)
-	before := view.Status.DeepCopy()
 	isNew, wait := known.request.Update(s, r.Clock.Now())
 	if isNew {
 		for _, ref := range sources.In(s) {
@@ -73,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return management.Retry(ctx, ctrl.Result{}, err)
 	}
 	report.Summarize(view)
-	if pause := r.Statuses.Pause(req.NamespacedName); pause > 0 && err == nil && pacing.IsProgress(before, &view.Status) {
+	if pause := r.Statuses.Pause(req.NamespacedName); pause > 0 && err == nil && pacing.IsProgress(&r.status().ViewOf(s).Status, &view.Status) {
 		return ctrl.Result{RequeueAfter: retry.Sooner(retry.Sooner(again, wait), pause)}, nil
 	}
 	err = errors.Join(err, r.status().Write(ctx, s, view))

@@ -19,13 +19,20 @@ import (
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
-// TestStale has a cache that is behind the last write of a status: nothing is decided by it.
-func TestStale(t *testing.T) {
+// withClusterAddon returns a management cluster, and the ClusterAddon in it.
+func withClusterAddon(t *testing.T) (client.Client, *addonsv1.ClusterAddon) {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	must.Succeed(t, addonsv1.AddToScheme(scheme))
 	cached := clusterAddon()
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached).WithStatusSubresource(cached).Build()
 	must.Succeed(t, c.Get(t.Context(), client.ObjectKeyFromObject(cached), cached))
+	return c, cached
+}
+
+// TestStale has a cache that is behind the last write of a status: nothing is decided by it.
+func TestStale(t *testing.T) {
+	c, cached := withClusterAddon(t)
 	statuses := &management.Statuses{Client: c, Clock: clock.RealClock{}}
 	if statuses.Stale(cached) {
 		t.Error("nothing was written yet")
@@ -50,11 +57,7 @@ func TestStale(t *testing.T) {
 
 // TestPause has a status that tells of progress alone wait until the last write was two seconds ago, and no longer.
 func TestPause(t *testing.T) {
-	scheme := runtime.NewScheme()
-	must.Succeed(t, addonsv1.AddToScheme(scheme))
-	cached := clusterAddon()
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached).WithStatusSubresource(cached).Build()
-	must.Succeed(t, c.Get(t.Context(), client.ObjectKeyFromObject(cached), cached))
+	c, cached := withClusterAddon(t)
 	now := testclock.NewFakePassiveClock(time.Unix(1e9, 0))
 	statuses, key := &management.Statuses{Client: c, Clock: now}, client.ObjectKeyFromObject(cached)
 	must.Equal(t, 0, statuses.Pause(key), "before the first write")

@@ -33,7 +33,10 @@ func newTask(req *protocol.Request, timeout time.Duration) (*task, error) {
 	for _, content := range t.contents {
 		t.contentBytes += int64(len(content))
 	}
-	if req.ContentsDigest = digestOf(req); req.ContentsDigest == "" {
+	if req.ContentsDigest = ""; req.Chart != nil {
+		req.ContentsDigest = req.Chart.Digest
+	}
+	if req.ContentsDigest == "" {
 		sum := sha256.New()
 		for _, content := range t.contents {
 			writeSum(sum, content)
@@ -60,14 +63,6 @@ func newTask(req *protocol.Request, timeout time.Duration) (*task, error) {
 		t.timeout = min(timeout, indexTimeout+time.Duration(t.size>>20)*indexTimeoutPerMiB)
 	}
 	return t, err
-}
-
-// digestOf returns the digest of a chart's files, "" if nobody has computed it.
-func digestOf(req *protocol.Request) string {
-	if req.Chart == nil {
-		return ""
-	}
-	return req.Chart.Digest
 }
 
 // writeSum adds a part to a sum so that no other parts have the same one.

@@ -28,7 +28,8 @@ const maxReadyNotes = 8
 //
 // Key: the ClusterAddon.
 // Bound: until it is gone.
-// Lost with it: an event may be sent again, or not at all if its add-on became ready, and a change that no write has brought into the history is missing there.
+// Lost with it: an event may be sent again, or not at all if its add-on became ready, and a change that no write has brought into the
+// history is missing there.
 type Memory struct {
 	// lastEvents is the status that events were last about, nil before the first.
 	lastEvents *addonsv1.ClusterAddonStatus
