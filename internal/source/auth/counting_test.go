@@ -56,8 +56,8 @@ func closing(r io.Reader) io.ReadCloser {
 	return io.NopCloser(r)
 }
 
-// stuck begins an answer that has sent so many bytes, and sends no more until it is closed.
-func (h *hosts) stuck(t *testing.T, namespace string, bytesSent int, length int64) (ended <-chan error) {
+// stuck begins an answer. It sends the rest of so many bytes once it may, and no more until it is closed.
+func (h *hosts) stuck(t *testing.T, namespace string, bytesSent int, length int64, more <-chan struct{}) (ended <-chan error) {
 	t.Helper()
 	body, host := io.Pipe()
 	done := make(chan error, 1)
@@ -69,7 +69,10 @@ func (h *hosts) stuck(t *testing.T, namespace string, bytesSent int, length int6
 	if _, err := host.Write(make([]byte, first)); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = host.Write(make([]byte, bytesSent-first)) }() // it may have no room
+	go func() {
+		<-more
+		_, _ = host.Write(make([]byte, bytesSent-first)) // it may have no room
+	}()
 	t.Cleanup(func() { _ = host.Close() })
 	return done
 }
@@ -91,9 +94,11 @@ func TestSlowHostsOfOneTenantLeaveRoom(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			var held []<-chan error
+			more := make(chan struct{})
 			for range 12 {
-				held = append(held, h.stuck(t, "mallory", tc.sent, tc.length))
+				held = append(held, h.stuck(t, "mallory", tc.sent, tc.length, more))
 			}
+			close(more) // earlier, the first ones might have all the room before the last one begins
 			content := make([]byte, 10*mebibyte)
 			for _, length := range []int64{-1, int64(len(content))} {
 				if got, err := h.read(ctx, "victim", bytes.NewReader(content), length); err != nil || len(got) != len(content) {
