@@ -78,6 +78,7 @@ type meter struct {
 	counts map[string]int // "PATCH deployments"
 	writes int
 	log    []string
+	reads  []string
 	// failFrom is the number of the first write that fails, with all after it; 0 is
 	// never. With done, that one is done and only its answer lost.
 	failFrom int
@@ -134,6 +135,9 @@ func (m metered) RoundTrip(r *http.Request) (*http.Response, error) {
 	write := verb != http.MethodGet && verb != "WATCH" && !strings.Contains(r.URL.RawQuery, "dryRun")
 	m.mu.Lock()
 	m.counts[verb]++
+	if verb == http.MethodGet {
+		m.reads = append(m.reads, r.URL.Path)
+	}
 	if write {
 		m.writes++
 		m.log = append(m.log, verb+" "+r.URL.Path)
@@ -171,7 +175,7 @@ func (m metered) RoundTrip(r *http.Request) (*http.Response, error) {
 func (m *meter) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counts, m.writes, m.log = map[string]int{}, 0, nil
+	m.counts, m.writes, m.log, m.reads = map[string]int{}, 0, nil, nil
 }
 
 func (m *meter) total() (requests, writes int) {

@@ -156,8 +156,16 @@ func (r *call) recall(ctx context.Context) error {
 		r.past.Records = slices.Clone(r.s.records)
 		return nil
 	}
+	isFirst := r.s.about == (subject{}) // later the session has the newest record, as a rule
+	if isFirst {
+		records, at, err := r.want.Installs.Records(ctx, r.t.own(), r.want.Release, r.now())
+		if err != nil || r.now().Sub(at) < recordsStay {
+			r.past.Records, r.s.listedAt = records, at
+			return err
+		}
+	}
 	r.s.listedAt = r.now()
-	if r.s.about != (subject{}) { // the session has the newest record, as a rule
+	if !isFirst {
 		return r.past.List(ctx)
 	}
 	return r.past.ListAnd(ctx, r.want.Newest)

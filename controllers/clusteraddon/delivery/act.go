@@ -151,7 +151,7 @@ func (q Delivery) change(ctx context.Context, t *turn) result.Addon {
 		return result.RequestFailed(err, q.previous(status))
 	}
 	want := q.desired(t.in)
-	want.Newest = record.SecretName
+	want.Newest, want.Installs = record.SecretName, q.installs
 	outcome, err := q.Deliverer.Ensure(ctx, target, want)
 	action := result.Upgrade
 	if !installed {

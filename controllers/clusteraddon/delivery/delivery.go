@@ -24,6 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/installs"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -44,6 +45,8 @@ type Delivery struct {
 	Others client.Reader
 	// Beside is the room for add-ons that are worked on at the same time.
 	Beside *Beside
+	// installs are the wanted add-ons without a record.
+	installs *installs.Installs
 	// Leaving are the releases whose objects wanted add-ons may take over.
 	Leaving []deliver.Release
 	// NeedsAccount says that the instance delivers with the rights of ServiceAccounts alone.
@@ -54,6 +57,7 @@ type Delivery struct {
 // Ensure takes each wanted add-on as far as it can go, and returns those that may take objects over.
 func (q Delivery) Ensure(ctx context.Context) (all result.All, successors []*wanted.Addon) {
 	holder := Holders(q.Wanted, q.Installed, q.Unresolved, q.ClusterAddon.Spec.Stacks)
+	q.installs = installs.New(q.unrecorded())
 	at, results, runs, unreachable := q.places(), make([]result.Addon, len(q.Wanted)), make([]bool, len(q.Wanted)), atomic.Bool{}
 	q.Beside.Each(len(q.Wanted), func(i int) []int { return at.follows(&q.Wanted[i]) }, func(i int) {
 		a := &q.Wanted[i]
@@ -78,6 +82,16 @@ func (q Delivery) Ensure(ctx context.Context) (all result.All, successors []*wan
 		all.Add(one)
 	}
 	return all, successors
+}
+
+// unrecorded returns the releases of wanted add-ons of which no record was seen.
+func (q Delivery) unrecorded() (releases []deliver.Release) {
+	for i := range q.Wanted {
+		if _, installed := q.Installed[q.Wanted[i].Release()]; !installed {
+			releases = append(releases, q.Wanted[i].Release())
+		}
+	}
+	return releases
 }
 
 // ensure takes one add-on as far as it can go: it finds out what the decision needs, and acts on the decision.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cluster-chandler/chandler/fleet/budget"
 	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 )
 
@@ -50,24 +49,15 @@ type Store struct {
 
 // List returns the release's records, the newest first. It reads metadata only: one request.
 func (s *Store) List(ctx context.Context) ([]Summary, error) {
-	ctx, release := budget.Holding(ctx) // until what is needed of the list was taken
-	defer release()
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := s.Client.List(ctx, list, client.InNamespace(s.Release.Namespace),
-		client.MatchingLabels{helmNameLabel: s.Release.Name}); err != nil {
-		return nil, fmt.Errorf("listing the records of release %s: %w", s.Release, err)
+	all, err := ListAll(ctx, s.Client, s.Release.Namespace, []string{s.Release.Name})
+	if err != nil {
+		return nil, err
 	}
-	var records []Summary
-	seen := make(map[types.UID]bool, len(list.Items))
-	for i := range list.Items {
-		if summary, ok := SummaryOf(&list.Items[i].ObjectMeta); ok {
-			records = append(records, summary)
-			seen[summary.UID] = true
-		}
+	records, seen := all[s.Release], make(map[types.UID]bool)
+	for _, r := range records {
+		seen[r.UID] = true
 	}
 	maps.DeleteFunc(s.cache, func(uid types.UID, _ *Record) bool { return !seen[uid] })
-	newestFirst(records)
 	return records, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/installs"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/render/job"
@@ -30,6 +31,8 @@ type Desired struct {
 	Proof string
 	// Newest is the name of the newest record's Secret, as it was seen last. That is read while the records are listed. "" for none.
 	Newest string
+	// Installs are add-ons that are installed beside this one; nil for none.
+	Installs *installs.Installs
 	// Artifact is kept in the record, and so are the terms, and the revision of the stack: see [record.Summary].
 	Artifact string
 	record.Terms

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v4/pkg/action"
+	helmkube "helm.sh/helm/v4/pkg/kube"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/installs"
+	"github.com/cluster-chandler/chandler/internal/deliver/object"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// several are add-ons of one ConfigMap each in a namespace, which one reconcile installs.
+func (e *env) several(ns string, n int) (all []deliver.Desired) {
+	var releases []deliver.Release
+	for i := range n {
+		want := e.want(ns, chart{version: "1", manifest: configMap(fmt.Sprint("of-", i), "one")})
+		want.Name = fmt.Sprint("addon-", i)
+		all, releases = append(all, want), append(releases, want.Release)
+	}
+	together := installs.New(releases)
+	for i := range all {
+		all[i].Installs = together
+	}
+	return all
+}
+
+// ensureAll calls Ensure once for each add-on, at the same time.
+func (e *env) ensureAll(all []deliver.Desired) []deliver.Outcome {
+	outcomes, group := make([]deliver.Outcome, len(all)), sync.WaitGroup{}
+	for i, want := range all {
+		group.Go(func() {
+			var err error
+			if outcomes[i], err = e.d.Ensure(e.ctx, e.target, want); err != nil {
+				e.t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	return outcomes
+}
+
+// TestInstallsAskOnce installs add-ons beside each other into a namespace that isn't there.
+func TestInstallsAskOnce(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := "asks-once"
+	for range 2 { // the second time into a namespace that is there
+		all := e.several(ns, 12)
+		e.meter.reset()
+		for _, o := range e.ensureAll(all) {
+			e.Expect(o.Phase).To(Equal(addonsv1.AddonReady), "%+v", o)
+		}
+		e.Expect(e.meter.readsOf("/secrets")).To(Equal(1), "the records of all are listed once")
+		e.Expect(e.meter.readsOf("/namespaces/"+ns)).To(Equal(1), "the namespace is looked at once")
+		for _, want := range all {
+			e.removed(want.Release)
+		}
+	}
+}
+
+// TestInstallsFindHelmsReleases has releases of Helm in the namespace: one that was there before the list, and one that Helm makes after
+// it. Neither is taken over.
+func TestInstallsFindHelmsReleases(t *testing.T) {
+	e, ns := beside(t)
+	all := e.several(ns, 3)
+	e.helmHas(all[0].Release, true)
+	e.Expect(e.ensure(all[1]).Phase).To(Equal(addonsv1.AddonReady))
+	e.helmHas(all[2].Release, false)
+	e.ensureAs(all[0], deliver.ReasonReleaseExists)
+	_, err := e.d.Ensure(e.ctx, e.target, all[2])
+	e.Expect(err).To(HaveOccurred(), "another write came first")
+	all[2].Installs = nil
+	e.ensureAs(all[2], deliver.ReasonReleaseExists)
+}
+
+// TestListOfInstallsIsOld has an add-on begin long after the list: it lists its records by itself.
+func TestListOfInstallsIsOld(t *testing.T) {
+	e, ns := beside(t)
+	all := e.several(ns, 2)
+	e.Expect(e.ensure(all[0]).Phase).To(Equal(addonsv1.AddonReady))
+	e.helmHas(all[1].Release, true)
+	e.clock.step(time.Minute)
+	e.ensureAs(all[1], deliver.ReasonReleaseExists)
+}
+
+// TestInstallsIntoANamespaceThatIsMissing has an add-on that may not make the namespace come first.
+func TestInstallsIntoANamespaceThatIsMissing(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	all := e.several("made-by-the-second", 2)
+	all[0].CreateNamespace = false
+	e.ensureAs(all[0], object.ReasonNamespaceMissing)
+	e.Expect(e.ensure(all[1]).Phase).To(Equal(addonsv1.AddonReady))
+}
+
+// TestInstallsAfterAFailure has the list fail. The next reconcile lists again.
+func TestInstallsAfterAFailure(t *testing.T) {
+	e, ns := beside(t)
+	ctx, cancel := context.WithCancel(e.ctx)
+	cancel()
+	all := e.several(ns, 2)
+	_, err := e.d.Ensure(ctx, e.target, all[0])
+	e.Expect(err).To(HaveOccurred())
+	for _, want := range e.several(ns, 2) {
+		e.Expect(e.ensure(want).Phase).To(Equal(addonsv1.AddonReady))
+	}
+}
+
+// readsOf returns how often a path that ends so was read since the meter was reset.
+func (m *meter) readsOf(path string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, read := range m.reads {
+		if strings.HasSuffix(read, path) {
+			n++
+		}
+	}
+	return n
+}
+
+// helmHas installs a release with Helm. It may have lost its first record, as Helm keeps the newest ones alone.
+func (e *env) helmHas(of deliver.Release, trimmed bool) {
+	e.t.Helper()
+	c := theirChart("1", configMap("theirs-"+of.Name, "theirs"))
+	e.helmInstalls(of, of.Namespace, c)
+	if !trimmed {
+		return
+	}
+	for range 2 {
+		upgrade := action.NewUpgrade(helm(e, of.Namespace))
+		upgrade.Namespace, upgrade.MaxHistory = of.Namespace, 1
+		upgrade.WaitStrategy, upgrade.Timeout = helmkube.HookOnlyStrategy, time.Minute
+		_, err := upgrade.Run(of.Name, c, nil)
+		e.Expect(err).NotTo(HaveOccurred())
+	}
+	e.Expect(e.get("v1", "Secret", of.Namespace, record.SecretName(of.Name, 1))).To(BeNil())
+}

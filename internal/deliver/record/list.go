@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/fleet/budget"
+)
+
+// ListAll returns the records of releases in a namespace, the newest first. It reads metadata only: one request.
+func ListAll(ctx context.Context, reader client.Reader, namespace string, names []string) (map[Release][]Summary, error) {
+	of := selection.In
+	if len(names) == 1 {
+		of = selection.Equals
+	}
+	is, err := labels.NewRequirement(helmNameLabel, of, names)
+	if err != nil {
+		return nil, fmt.Errorf("listing the records of releases in namespace %s: %w", namespace, err)
+	}
+	ctx, release := budget.Holding(ctx) // until what is needed of the list was taken
+	defer release()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*is)}); err != nil {
+		return nil, fmt.Errorf("listing the records of %s in namespace %s: %w", strings.Join(names, ", "), namespace, err)
+	}
+	records := make(map[Release][]Summary)
+	for i := range list.Items {
+		if s, ok := SummaryOf(&list.Items[i].ObjectMeta); ok {
+			records[s.Release] = append(records[s.Release], s)
+		}
+	}
+	for _, of := range records {
+		newestFirst(of)
+	}
+	return records, nil
+}
