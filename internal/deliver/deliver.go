@@ -126,6 +126,7 @@ type Deliverer struct {
 
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
+	wakes    map[string]uint64 // how often a waiting add-on could go on, by target
 	kept     *budget.Cache[*session, *contents]
 }
 
@@ -138,7 +139,7 @@ func New(o Options) *Deliverer {
 		o.Clock = clock.RealClock{}
 	}
 	return &Deliverer{
-		options: o, sessions: make(map[sessionKey]*session),
+		options: o, sessions: make(map[sessionKey]*session), wakes: make(map[string]uint64),
 		kept: budget.NewCache[*session](o.Memory, cmp.Or(o.MaxKept, maxKept), (*contents).size),
 	}
 }
@@ -147,6 +148,7 @@ func New(o Options) *Deliverer {
 func (d *Deliverer) Forget(target string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	delete(d.wakes, target)
 	for key, s := range d.sessions {
 		if key.target == target {
 			s.tracker.Stop()

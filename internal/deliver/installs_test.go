@@ -5,6 +5,7 @@ package deliver_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/installs"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
 // several are add-ons of one ConfigMap each in a namespace, which one reconcile installs.
@@ -59,6 +61,7 @@ func TestInstallsAskOnce(t *testing.T) {
 	for range 2 { // the second time into a namespace that is there
 		all := e.several(ns, 12)
 		e.meter.reset()
+		e.meter.beside(isListOfRecords, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/namespaces/"+ns) })
 		for _, o := range e.ensureAll(all) {
 			e.Expect(o.Phase).To(Equal(addonsv1.AddonReady), "%+v", o)
 		}
@@ -103,6 +106,32 @@ func TestInstallsIntoANamespaceThatIsMissing(t *testing.T) {
 	all[0].CreateNamespace = false
 	e.ensureAs(all[0], object.ReasonNamespaceMissing)
 	e.Expect(e.ensure(all[1]).Phase).To(Equal(addonsv1.AddonReady))
+}
+
+// TestInstallYields has another add-on be able to go on while objects are applied: the call ends after the wave, and the next one continues.
+func TestInstallYields(t *testing.T) {
+	e, ns := beside(t)
+	waits := e.want(ns, chart{version: "1", manifest: configMap("kept", "one"), hooks: []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-install"})}})
+	waits.Name = "waits"
+	e.ensureAs(waits, deliver.ReasonRunningHook)
+
+	want := e.want(ns, chart{version: "1", manifest: configMap("first", "one") + deployment("third") +
+		"---\napiVersion: v1\nkind: Service\nmetadata: {name: second}\nspec: {ports: [{port: 80}]}\n"})
+	woken := e.d.Woken(e.target.Name)
+	e.Expect(woken()).To(BeFalse())
+	want.Yields = func() bool { return true }
+	for i := range 2 {
+		o := e.ensureAs(want, deliver.ReasonWaitingForObjects)
+		e.Expect(o.Message).To(HavePrefix(fmt.Sprint(2 - i)))
+	}
+	e.Expect(e.get("v1", "Service", ns, "second")).NotTo(BeNil())
+	e.Expect(e.get("apps/v1", "Deployment", ns, "third")).To(BeNil())
+	e.Expect(woken()).To(BeFalse(), "nothing can go on")
+	e.edit("somebody", e.get("batch/v1", "Job", ns, "migrate"), `{"spec":{"suspend":false}}`)
+	e.Eventually(woken).WithTimeout(time.Minute).Should(BeTrue(), "the hook's end")
+	want.Yields = e.d.Woken(e.target.Name)
+	e.install(want)
+	e.install(waits)
 }
 
 // TestInstallsAfterAFailure has the list fail. The next reconcile lists again.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
@@ -39,6 +40,8 @@ type session struct {
 	key     sessionKey
 	mu      sync.Mutex
 	tracker *observe.Tracker
+	// isServed says that a call is under way.
+	isServed atomic.Bool
 	*contents
 
 	// records are what was listed at this time, with what was written since.
@@ -101,17 +104,15 @@ func (d *Deliverer) session(t Target, r Release) *session {
 		d.mu.Lock()
 		s, ok := d.sessions[key]
 		if !ok {
-			s = &session{
-				key:      key,
-				tracker:  observe.New(object.SelectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock),
-				contents: &contents{store: d.storeOf(t, r, nil)},
-			}
+			s = &session{key: key, contents: &contents{store: d.storeOf(t, r, nil)}}
+			s.tracker = observe.New(object.SelectorOf(r), func() { d.wake(s) }, d.options.Clock)
 			s.turn(subject{})
 			d.sessions[key] = s
 		}
 		d.mu.Unlock()
 		s.mu.Lock()
 		if d.isCurrent(s) {
+			s.isServed.Store(true)
 			if kept, found := d.kept.Take(s); found {
 				s.contents = kept
 			} else if s.contents == nil {
@@ -137,6 +138,27 @@ func (s *session) turn(about subject) {
 	s.tracker.Stop()
 	s.keep(nil, nil)
 	s.progress = &progress{about: about, applied: ready.NewObjects(s.tracker), hooks: hooks.NewProgress(), going: deletion.NewGoing()}
+}
+
+// wake asks for the next call of an add-on.
+func (d *Deliverer) wake(s *session) {
+	if !s.isServed.Load() { // else its call may see it
+		d.mu.Lock()
+		d.wakes[s.key.target]++
+		d.mu.Unlock()
+	}
+	d.options.Notify(s.key.target)
+}
+
+// Woken returns a function that reports whether an add-on of a target, of which no call was under way, can go on since then.
+func (d *Deliverer) Woken(target string) func() bool {
+	wakes := func() uint64 {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.wakes[target]
+	}
+	before := wakes()
+	return func() bool { return wakes() != before }
 }
 
 // isCurrent reports whether a session wasn't settled or forgotten.
@@ -188,6 +210,7 @@ func (r *call) remember(err error) {
 // end leaves the session to the next call, and the memory to others.
 func (r *call) end(ctx context.Context) {
 	defer r.s.mu.Unlock()
+	defer r.s.isServed.Store(false)
 	if r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
 		return h.Phase == helmrelease.HookPhaseRunning
 	}) {

@@ -48,7 +48,7 @@ func (r *call) install(checks readiness.Checks) *install.Step {
 	return &install.Step{
 		Policy: policyOf(r.want, checks),
 		Record: r.rec, Store: r.past.Store, Wanted: &r.s.wanted, Objects: r.s.applied, Progress: &r.s.install, Applier: r.applier,
-		Claimer: claimer, Watch: r.watch, Patience: r.patience(), Hidden: r.past.Hidden,
+		Claimer: claimer, Watch: r.watch, Patience: r.patience(), Hidden: r.past.Hidden, Yields: r.want.Yields,
 		Wait: &ready.Wait{
 			Record: r.rec, Store: r.past.Store, Objects: r.s.applied, Progress: &r.s.waiting, Watch: r.watch, Wanted: &r.s.wanted.Objects,
 			Obsolete: r.obsolete, Postcondition: r.want.Postcondition, Deadline: r.deadline, Client: r.t.Client,

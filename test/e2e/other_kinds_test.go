@@ -54,7 +54,15 @@ func TestOtherKindsUpgradeNothing(t *testing.T) {
 			addons = append(addons, tn.addon(name+"-"+strconv.Itoa(i), path))
 		}
 	}
+	start := s.mark(t)
 	tn.install(addons...)
+	looks := 0
+	for _, e := range start.requests(t, tn.clusterUser("prod")) {
+		if is := e.ObjectRef; e.Verb == "get" && is != nil && is.Resource == "namespaces" && is.Name == tn.namespace {
+			looks++
+		}
+	}
+	tn.Expect(looks).To(BeNumerically("<=", len(addons)/2), "those that come together look at their namespace together")
 	podsOf := func() map[string]string {
 		all, uids := &corev1.PodList{}, map[string]string{}
 		must.Succeed(t, s.List(t.Context(), all, client.InNamespace(tn.namespace)))

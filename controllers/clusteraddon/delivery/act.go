@@ -151,7 +151,7 @@ func (q Delivery) change(ctx context.Context, t *turn) result.Addon {
 		return result.RequestFailed(err, q.previous(status))
 	}
 	want := q.desired(t.in)
-	want.Newest, want.Installs = record.SecretName, q.installs
+	want.Newest, want.Installs, want.Yields = record.SecretName, q.installs, q.woken
 	outcome, err := q.Deliverer.Ensure(ctx, target, want)
 	action := result.Upgrade
 	if !installed {

@@ -140,7 +140,7 @@ func TestSilentClusterIsAskedNoMore(t *testing.T) {
 // A panic is one add-on's failure: the delivery has nothing to act with, and continues with the next.
 func TestPanicIsOneAddonsFailure(t *testing.T) {
 	o := &gather.Observed{ClusterAddon: &addonsv1.ClusterAddon{}, Stacks: gather.Stacks{Wanted: []wanted.Addon{addons.Wanted("a", "web"), addons.Wanted("a", "db")}}}
-	all, _ := delivery.Delivery{Observed: o, Beside: delivery.NewBeside(1, nil), Workload: workload.Cluster{Name: "team/prod"}}.Ensure(t.Context())
+	all, _ := delivery.Delivery{Observed: o, Deliverer: deliver.New(deliver.Options{}), Beside: delivery.NewBeside(1, nil), Workload: workload.Cluster{Name: "team/prod"}}.Ensure(t.Context())
 	if len(all.Statuses) != 2 || all.RetryAfter != retry.Panic {
 		t.Errorf("%+v, again in %s", all.Statuses, all.RetryAfter)
 	}
@@ -158,7 +158,7 @@ func TestAddonsOfAnOutdatedAssignment(t *testing.T) {
 	outdated.Outdated, added.Outdated = true, true
 	o := &gather.Observed{ClusterAddon: &addonsv1.ClusterAddon{}, Stacks: gather.Stacks{Wanted: []wanted.Addon{outdated, added}}}
 	o.ClusterAddon.Status.Addons = []addonsv1.AddonStatus{was}
-	all, _ := delivery.Delivery{Observed: o, Beside: delivery.NewBeside(1, nil)}.Ensure(t.Context())
+	all, _ := delivery.Delivery{Observed: o, Deliverer: deliver.New(deliver.Options{}), Beside: delivery.NewBeside(1, nil)}.Ensure(t.Context())
 	want := []addonsv1.AddonStatus{was, {Name: "new", Namespace: "default", Stack: "a", Phase: addonsv1.AddonPending}}
 	if diff := cmp.Diff(want, all.Statuses); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

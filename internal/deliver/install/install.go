@@ -46,6 +46,8 @@ type Step struct {
 	Watch    func(...observe.Object)
 	Patience outcome.Patience
 	Hidden   *hidden.Secrets
+	// Yields reports whether the step is to end before the next wave, so that others can go on. Nil never does.
+	Yields func() bool
 
 	// Tried says that each object of the manifest was tried, and Applied that none was refused.
 	Tried, Applied bool
@@ -104,8 +106,13 @@ func (s *Step) Apply(ctx context.Context, crds bool) (outcome.Stop, error) {
 		known[e.Key()] = e
 	}
 	var failed object.Failures
+	begun := false
 	for _, wave := range object.Waves(objects) {
 		todo := s.unapplied(wave)
+		if begun && len(todo) > 0 && len(failed) == 0 && s.Yields != nil && s.Yields() {
+			return outcome.Wait(outcome.ReasonWaitingForObjects, fmt.Sprintf("%d of %d objects are to be applied", len(s.unapplied(objects)), len(objects)), 0), nil
+		}
+		begun = begun || len(todo) > 0
 		for some := range slices.Chunk(todo, betweenLooks) {
 			failed = append(failed, object.InParallel(len(some), func(i int) *object.Failure {
 				key := record.KeyOf(some[i])

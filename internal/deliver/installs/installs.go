@@ -9,8 +9,13 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/contained"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
@@ -18,7 +23,7 @@ import (
 const maxListed = 100
 
 // Installs are releases that one reconcile may install on a cluster, as no record of them was seen. The first one in a namespace lists
-// the records of all.
+// the records of all, and looks meanwhile whether the namespace is there.
 //
 // Key: the reconcile.
 // Bound: the releases, and the records that Helm has of them.
@@ -66,22 +71,37 @@ func (i *Installs) Records(ctx context.Context, reader client.Reader, of record.
 	}
 	l := i.lists[of]
 	l.once.Do(func() {
+		looking := contained.Group{Group: &errgroup.Group{}}
+		looking.Go(func() error { i.look(ctx, reader, l.namespace); return nil })
 		l.records, l.err = record.ListAll(ctx, reader, l.namespace, l.names)
+		_ = looking.Wait() // which panics if the look did
 		l.at = now
 	})
 	return slices.Clone(l.records[of]), l.at, l.err
 }
 
-// namespace says whether a namespace is there.
+// namespace says whether a namespace is there, or was missing a moment ago. Neither may be known.
 type namespace struct {
-	mu      sync.Mutex
-	isThere bool
+	mu                 sync.Mutex
+	isThere, isMissing bool
 }
 
-// EnsureNamespace calls ensure, unless a call for the same namespace has succeeded before. It waits for one that is under way.
-func (i *Installs) EnsureNamespace(name string, ensure func() error) error {
+// look finds out whether a namespace is there.
+func (i *Installs) look(ctx context.Context, reader client.Reader, name string) {
+	n := i.namespace(name)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, found)
+	n.isThere, n.isMissing = err == nil && found.DeletionTimestamp == nil, apierrors.IsNotFound(err)
+}
+
+// EnsureNamespace calls ensure, unless the namespace is there: it was seen, or another call has succeeded. It waits for one that is under
+// way. Ensure gets whether the namespace was missing a moment ago.
+func (i *Installs) EnsureNamespace(name string, ensure func(isMissing bool) error) error {
 	if i == nil {
-		return ensure()
+		return ensure(false)
 	}
 	n := i.namespace(name)
 	n.mu.Lock()
@@ -89,7 +109,7 @@ func (i *Installs) EnsureNamespace(name string, ensure func() error) error {
 	if n.isThere {
 		return nil
 	}
-	err := ensure()
+	err := ensure(n.isMissing)
 	n.isThere = err == nil
 	return err
 }

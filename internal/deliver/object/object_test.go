@@ -195,10 +195,11 @@ func TestWaves(t *testing.T) {
 		objectOf("apiextensions.k8s.io/v1", "CustomResourceDefinition", "crd"),
 		objectOf("rbac.authorization.k8s.io/v1", "Role", "r"), objectOf("rbac.authorization.k8s.io/v1", "RoleBinding", "rb"),
 		objectOf("v1", "Service", "svc"), objectOf("apps/v1", "Deployment", "d"),
+		objectOf("networking.k8s.io/v1", "IngressClass", "class"), objectOf("networking.k8s.io/v1", "Ingress", "in"),
 		objectOf("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "v"),
 		objectOf("example.com/v1", "Service", "not-the-core-one"), objectOf("example.com/v1", "Widget", "w"),
 	}
-	want := [][]string{{"ns"}, {"c", "s"}, {"crd"}, {"r"}, {"rb"}, {"svc"}, {"d"}, {"v"}, {"not-the-core-one", "w"}}
+	want := [][]string{{"ns"}, {"c", "r", "s"}, {"crd"}, {"rb", "svc"}, {"class", "d"}, {"in"}, {"v"}, {"not-the-core-one", "w"}}
 	rand.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 	got := object.Waves(objects)
 	if len(got) != len(want) {

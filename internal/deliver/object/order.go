@@ -28,18 +28,16 @@ var (
 
 // installWaves are the kinds of each wave: an object is applied after those of
 // the waves before, and together with those of its own. It is Helm's install
-// order, with kinds joined that don't need each other.
+// order, with kinds joined that don't need each other. Each wave is a round trip.
 var installWaves = [][]string{
 	{"PriorityClass", "Namespace"},
 	{"NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget",
-		"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim"},
+		"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim", "ClusterRole", "Role"},
 	{"CustomResourceDefinition"},
-	{"ClusterRole", "Role"},
-	{"ClusterRoleBinding", "RoleBinding"},
-	{"Service"},
+	{"ClusterRoleBinding", "RoleBinding", "Service"},
 	{"DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler",
-		"StatefulSet", "Job", "CronJob"},
-	{"IngressClass", "Ingress", "APIService"},
+		"StatefulSet", "Job", "CronJob", "IngressClass"},
+	{"Ingress", "APIService"},
 	{"MutatingWebhookConfiguration"},
 	{"ValidatingWebhookConfiguration"},
 }

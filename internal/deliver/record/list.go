@@ -24,14 +24,14 @@ func ListAll(ctx context.Context, reader client.Reader, namespace string, names 
 	}
 	is, err := labels.NewRequirement(helmNameLabel, of, names)
 	if err != nil {
-		return nil, fmt.Errorf("listing the records of releases in namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("listing the records of release %s/%s: %w", namespace, strings.Join(names, ", "), err)
 	}
 	ctx, release := budget.Holding(ctx) // until what is needed of the list was taken
 	defer release()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*is)}); err != nil {
-		return nil, fmt.Errorf("listing the records of %s in namespace %s: %w", strings.Join(names, ", "), namespace, err)
+		return nil, fmt.Errorf("listing the records of release %s/%s: %w", namespace, strings.Join(names, ", "), err)
 	}
 	records := make(map[Release][]Summary)
 	for i := range list.Items {

@@ -49,7 +49,7 @@ func (m *Maker) Begin(ctx context.Context) (*Made, error) {
 		return nil, err
 	}
 	made.Previous = nil
-	if err := m.Want.Installs.EnsureNamespace(m.Want.Namespace, func() error { return m.ensureNamespace(ctx) }); err != nil {
+	if err := m.Want.Installs.EnsureNamespace(m.Want.Namespace, func(isMissing bool) error { return m.ensureNamespace(ctx, isMissing) }); err != nil {
 		return nil, err
 	}
 	return made, m.MayKeepRecords(ctx)

@@ -33,6 +33,9 @@ type Desired struct {
 	Newest string
 	// Installs are add-ons that are installed beside this one; nil for none.
 	Installs *installs.Installs
+	// Yields reports whether another add-on of the cluster can go on, so that the call is to end between two waves of objects. Nil never
+	// does.
+	Yields func() bool
 	// Artifact is kept in the record, and so are the terms, and the revision of the stack: see [record.Summary].
 	Artifact string
 	record.Terms

@@ -30,17 +30,26 @@ func (m *Maker) LacksNamespace(ctx context.Context) (bool, error) {
 		return false, nil
 	case !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("looking for namespace %s: %w", name, err)
-	case !m.Want.CreateNamespace:
-		return false, failure.New(object.ReasonNamespaceMissing, "Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name)
+	}
+	return m.makesNamespace()
+}
+
+// makesNamespace reports whether a namespace that is missing is to be made.
+func (m *Maker) makesNamespace() (bool, error) {
+	if !m.Want.CreateNamespace {
+		return false, failure.New(object.ReasonNamespaceMissing, "Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", m.Want.Namespace)
 	}
 	return true, nil
 }
 
-// ensureNamespace makes the release's namespace if it is missing and may be made.
+// ensureNamespace makes the release's namespace if it is missing, which may be known, and may be made.
 // It isn't part of the inventory: it stays when the add-on is removed.
-func (m *Maker) ensureNamespace(ctx context.Context) error {
-	name := m.Want.Namespace
-	if lacks, err := m.LacksNamespace(ctx); !lacks {
+func (m *Maker) ensureNamespace(ctx context.Context, isMissing bool) error {
+	name, lacks := m.Want.Namespace, m.LacksNamespace
+	if isMissing {
+		lacks = func(context.Context) (bool, error) { return m.makesNamespace() }
+	}
+	if lacks, err := lacks(ctx); !lacks {
 		return err
 	}
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
