@@ -140,8 +140,8 @@ controlplane: ## Build the local control planes (kube-apiserver, etcd, ...), whi
 	go -C hack/controlplane run . >/dev/null
 
 .PHONY: test test-all
-test: export CHANDLER_LONG_TESTS = no
-test: ## Run the tests, on real API servers, but for those that take long.
+test: export CHANDLER_LONG_TESTS ?= no
+test: ## Run the tests, on real API servers, but for those that take long: with CHANDLER_LONG_TESTS=some those of CI.
 test-all: ## Run all tests. Takes 40 minutes.
 test test-all:
 	@# A package whose tests start no control plane needs none.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -73,6 +74,7 @@ func runningIn(namespace string, pi *addonsv1.ProviderInstance) *addonsv1.Provid
 
 // A scope is for who has rights in all of it.
 func TestClaimsNeedRights(t *testing.T) {
+	long.InCI(t)
 	s := startShared(t)
 	one := s.account(t, "chandler-one", "team-a", "team-b", "team-e")
 	two := s.account(t, "chandler-two", "team-c")

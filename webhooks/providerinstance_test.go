@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/admission"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 	"github.com/cluster-chandler/chandler/webhooks"
@@ -170,6 +171,7 @@ func TestProviderInstanceSchema(t *testing.T) {
 
 // While no webhook runs nobody can claim, and who runs continues.
 func TestWithoutWebhooks(t *testing.T) {
+	long.InCI(t)
 	s := startShared(t)
 	running := newInstance("running", "team-a")
 	must.Succeed(t, s.Create(t.Context(), running))

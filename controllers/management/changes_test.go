@@ -28,6 +28,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/changes"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -106,6 +107,7 @@ func TestChangesSayOnlyWhatDiffers(t *testing.T) {
 // TestChangesOnAnAPIServer writes objects of a newer API, which has a field more
 // in each list.
 func TestChangesOnAnAPIServer(t *testing.T) {
+	long.InCI(t)
 	c := startWithNewerAPI(t)
 	newer := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(`

@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -170,6 +171,7 @@ func TestGranter(t *testing.T) {
 
 // A process that grants starts, and knows of no heartbeat: who is silent counts as alive for one expiry more.
 func TestGranterRestarts(t *testing.T) {
+	long.InCI(t)
 	w := newWorld(t)
 	first := w.create("first", "team-a")
 	w.reconcile()

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/hostile"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -26,6 +27,7 @@ import (
 const fileBytes = 5 << 20
 
 func TestHostileArchives(t *testing.T) {
+	long.InCI(t)
 	limits := artifact.Limits{}.WithDefaults()
 	corpus := hostile.Archives()
 	if len(corpus) < 60 {

@@ -32,6 +32,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // getter gives Helm a cluster.
@@ -208,6 +209,7 @@ const theirDeployment = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {
 // TestAdoptedRelease takes over what Helm's library installed, under the names of its programs
 // and by client-side and server-side apply, and gives it back.
 func TestAdoptedRelease(t *testing.T) {
+	long.InCI(t)
 	for program, manager := range map[string]string{"Helm": "helm", "Flux": "helm-controller", "the Helm add-on provider": "manager"} {
 		for apply, serverSide := range map[string]bool{"client": false, "server": true} {
 			t.Run(program+", "+apply+"-side", func(t *testing.T) {
@@ -284,6 +286,7 @@ func TestAdoptedReleaseOfAnotherName(t *testing.T) {
 
 // TestCrashWhileAdopting cuts the connection after each write of a takeover.
 func TestCrashWhileAdopting(t *testing.T) {
+	long.InCI(t)
 	e := newEnv(t)
 	run := func(cut int) []string {
 		ns, storage := e.namespace(), e.namespace()

@@ -150,6 +150,7 @@ func TestFailedHook(t *testing.T) {
 // TestFailedHookIsTriedAgainInTime has a hook's Job that failed, and a cluster in which nothing else happens. The previous
 // Job is gone as soon as it is deleted, and nothing but the watch tells. All the while the add-on is Failed.
 func TestFailedHookIsTriedAgainInTime(t *testing.T) {
+	long.InCI(t)
 	e, ns := beside(t)
 	failing := strings.Replace(jobText("migrate", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []job.Hook{hook("migrate", 0, failing, []string{"pre-install"})}})
@@ -435,6 +436,7 @@ func TestTemplateBecomesAHook(t *testing.T) {
 
 // TestNamespaceAsHook has the namespace of a hook go, unless there is something of others in it.
 func TestNamespaceAsHook(t *testing.T) {
+	long.InCI(t)
 	e, ns := beside(t)
 	extra := ns + "-extra"
 	of := func(version string, policies ...string) deliver.Desired {

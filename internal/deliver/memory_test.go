@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/preview"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // withMemory gives the env a Deliverer with so much memory for all, and for a cluster.
@@ -234,6 +235,7 @@ func manyObjects(version string, hooks ...string) chart {
 // TestWhatIsNotReadyTakesLittleMemory has objects and records dropped while they are waited for. They are read again,
 // and nothing else is written or asked for.
 func TestWhatIsNotReadyTakesLittleMemory(t *testing.T) {
+	long.InCI(t)
 	for title, tc := range map[string]struct {
 		room  int64
 		reads int

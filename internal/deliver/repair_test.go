@@ -25,6 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/repair"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 const appliedFields = "addons.cluster.x-k8s.io/applied-fields"
@@ -198,6 +199,7 @@ func TestReportOfWhatWasChangedBack(t *testing.T) {
 
 // TestRecordTellsWhatWasApplied, so that objects needn't be read which a watch shows.
 func TestRecordTellsWhatWasApplied(t *testing.T) {
+	long.InCI(t)
 	e, ns := beside(t)
 	group := ns + ".example.com"
 	want := e.want(ns, chart{version: "1", manifest: labelled + deployment("app") + crd(group) + widget(group, "one") + plainJob("", "")})

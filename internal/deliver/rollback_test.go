@@ -138,6 +138,7 @@ func TestNoRollBackToWhatWasTakenOver(t *testing.T) {
 
 // TestRollBackByDeadline waits for an object that never becomes ready.
 func TestRollBackByDeadline(t *testing.T) {
+	long.InCI(t)
 	e, ns := beside(t)
 	e.install(e.rollingBack(ns, chart{version: "1", manifest: configMap("a", "1")}))
 	unready := "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: never}\nspec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {no: node}, containers: [{name: c, image: i}]}}}\n"
@@ -247,6 +248,7 @@ func TestRecreate(t *testing.T) {
 
 // TestDataPolicy prunes and removes what holds data only where the policy says so.
 func TestDataPolicy(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	claim := func(class string) string {
 		return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {storageClassName: " + class + ", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n"

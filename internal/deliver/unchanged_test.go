@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // configMaps are named a, b, c and d. The first one has the value.
@@ -242,6 +243,7 @@ func TestOtherFactsWithTheSameResult(t *testing.T) {
 // TestOtherFactsRestartNoPod has a cluster's new kinds change a checksum of a Secret that the chart writes in another form. The
 // pods stay until somebody changes the add-on, or asks.
 func TestOtherFactsRestartNoPod(t *testing.T) {
+	long.InCI(t)
 	e, ns := beside(t)
 	of := func(facts, checksum, password string) deliver.Desired {
 		annotated := "template: {metadata: {annotations: {checksum/secret: " + checksum + "}, labels: {app: app}}, "

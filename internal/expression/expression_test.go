@@ -13,6 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/expression"
 	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/process"
 )
@@ -149,6 +150,7 @@ func expectBounded(t testing.TB, spent cost.Cost, text string) {
 }
 
 func TestExpressionsAreBounded(t *testing.T) {
+	long.InCI(t)
 	objects, seed := hostileObjects(), rand.Uint64()
 	t.Logf("seed %d", seed)
 	r, all := rand.New(rand.NewPCG(seed, 0)), costlyExpressions()

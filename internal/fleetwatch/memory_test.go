@@ -24,6 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/test/connection"
 	"github.com/cluster-chandler/chandler/test/held"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -40,6 +41,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 // TestListsOfManyKinds has a cluster answer the lists of 30 kinds with 3.5 MiB each, and keep the last byte of each back for a while.
 // Not all of them find room at the same time. Each kind is known in the end.
 func TestListsOfManyKinds(t *testing.T) {
+	long.InCI(t)
 	const kinds, limit = 30, 16 << 20
 	var resources []string
 	sums := drift.Sums{}

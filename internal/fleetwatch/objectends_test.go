@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/test/connection"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -132,6 +133,7 @@ func TestNothingIsLeftOfWatchesThatEnd(t *testing.T) {
 // TestNothingIsLeftOfClustersThatLeave connects to clusters, watches their records and objects,
 // and lets them go.
 func TestNothingIsLeftOfClustersThatLeave(t *testing.T) {
+	long.InCI(t)
 	server := newObjectServer()
 	server.put(settings("a"))
 	objects := NewObjects(func(multicluster.ClusterName) {})

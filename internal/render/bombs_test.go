@@ -118,6 +118,7 @@ func doubling(levels int) string {
 }
 
 func TestBombs(t *testing.T) {
+	long.InCI(t)
 	deepYAML := rendering.ConfigMap + "data: " + strings.Repeat("[", 200_000)
 	aliases := rendering.ConfigMap + aliases
 	nested := rendering.ConfigMap + "data: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000)

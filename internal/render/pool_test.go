@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/protocol"
 	"github.com/cluster-chandler/chandler/internal/render/sandbox"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
@@ -145,6 +146,7 @@ func TestTimeOffTheProcessorIsNotCharged(t *testing.T) {
 }
 
 func TestWaitForAWorkerIsNotChargedToTheRequest(t *testing.T) {
+	long.InCI(t)
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Workers, o.Timeout = 1, 2*time.Second })
 	var wg sync.WaitGroup
 	for range 2 {

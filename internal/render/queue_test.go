@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
@@ -261,6 +262,7 @@ func TestIndexesHaveLittleTime(t *testing.T) {
 
 // The largest index that is fetched is read in the memory that a worker has by default.
 func TestLargestIndexIsRead(t *testing.T) {
+	long.InCI(t)
 	var text bytes.Buffer
 	text.WriteString("apiVersion: v1\nentries:\n")
 	for i := 0; text.Len() < 31<<20; i++ {

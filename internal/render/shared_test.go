@@ -13,6 +13,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/render/job"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
@@ -146,6 +147,7 @@ func TestManyClustersAtOnce(t *testing.T) {
 
 // A job that took all the time of a worker isn't tried again at once, by whomever. Another job is.
 func TestKilledRenderingsArePaused(t *testing.T) {
+	long.InCI(t)
 	r := rendering.NewRenderer(t, func(o *render.Options) { o.Timeout = 500 * time.Millisecond })
 	now := time.Now()
 	r.SetClock(func() time.Time { return now })

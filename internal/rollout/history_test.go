@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // fleet is a fleet as it really is, and as a cache that is behind shows it.
@@ -561,6 +562,7 @@ func (f *fleet) disturb() {
 
 // TestRandomHistories has fleets live through random events, with decisions in between.
 func TestRandomHistories(t *testing.T) {
+	long.InCI(t)
 	histories := uint64(500)
 	if n, err := strconv.ParseUint(os.Getenv("CHANDLER_ROLLOUT_HISTORIES"), 10, 64); err == nil {
 		histories = n

@@ -14,11 +14,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/gitserver"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
 
 // TestSignedCommits requires commits to be signed: by the object's keyring, and by the instance's own keys.
 func TestSignedCommits(t *testing.T) {
+	long.InCI(t)
 	w := startSigned(t)
 	server := gitserver.Start(t, true)
 	server.Password = sentinelPassword

@@ -140,6 +140,7 @@ func TestGitByEachProtocol(t *testing.T) {
 
 // TestGitOfManyAddons has many charts of a repository, which 20 clusters fetch: a commit is fetched once, and a look is one request.
 func TestGitOfManyAddons(t *testing.T) {
+	long.InCI(t)
 	const clusters = 20
 	addons := 200
 	if os.Getenv(long.Env) != "no" {

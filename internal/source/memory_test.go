@@ -27,6 +27,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/local"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -60,6 +61,7 @@ func (b *busy) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error
 // TestAnswersCountUntilAWorkerHasAnswered has a tenant with twelve large indexes while all workers are busy. It has no more
 // of them at once than its memory allows, another one's chart waits for none, and in the end all of them are read.
 func TestAnswersCountUntilAWorkerHasAnswered(t *testing.T) {
+	long.InCI(t)
 	const answers, length, room = 12, 8 << 20, 40 << 20
 	index := oneVersion("demo.tgz") + strings.Repeat("# "+strings.Repeat("x", 1021)+"\n", length>>10)
 	large := serving(t, func(w http.ResponseWriter, r *http.Request) {
@@ -101,6 +103,7 @@ func TestAnswersCountUntilAWorkerHasAnswered(t *testing.T) {
 
 // TestContentAtHandCounts has a tenant ask for twelve archives that are on disk, while all workers are busy.
 func TestContentAtHandCounts(t *testing.T) {
+	long.InCI(t)
 	const archives, room = 12, 24 << 20
 	random := rand.NewChaCha8([32]byte{})
 	var refs []reference.Reference

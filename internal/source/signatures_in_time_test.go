@@ -15,12 +15,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/retry"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/signing"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 func TestSignatureInTimeAndPlace(t *testing.T) {
+	long.InCI(t)
 	w := startSigned(t)
 	t.Run("a hundred clusters verify once", func(t *testing.T) {
 		digest := w.push(t, "hundred")

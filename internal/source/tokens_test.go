@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -46,6 +47,7 @@ func inMallorys(host string, repository int) reference.Reference {
 }
 
 func TestTokensAreBounded(t *testing.T) {
+	long.InCI(t)
 	for name, tc := range map[string]struct {
 		length int
 		reason string
@@ -95,6 +97,7 @@ func TestTokensAreSharedByNamespace(t *testing.T) {
 
 // TestEditsLeaveNothing follows ten thousand repositories at a thousand hosts, one after the other.
 func TestEditsLeaveNothing(t *testing.T) {
+	long.InCI(t)
 	const edits, hosts = 10_000, 1000
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")

@@ -5,12 +5,14 @@ package bench
 import (
 	"testing"
 
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
 // TestCounts holds what a fleet costs: writes, unpackings and renderings are exact. Of requests there are more or fewer watches, by how
 // soon an object is ready.
 func TestCounts(t *testing.T) {
+	long.InCI(t)
 	const n = 20
 	// With one renderer, none renders what another one is about to.
 	f := startFleet(t, size{Clusters: n, Servers: 2, Instances: 1, Addons: 4, Renderers: 1}, realdata.Path(t, "charts"))

@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -35,6 +36,7 @@ func (tm *team) move(from *server) {
 
 // TestMove moves a Cluster to another management cluster and back, while a manager runs on each.
 func TestMove(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tm := newTeam(t)
 	tm.makeCluster(tm.here)

@@ -57,6 +57,7 @@ func takenOver(ca *addonsv1.ClusterAddon) error {
 
 // TestTwoOwners restores a namespace from a backup on another management cluster, while the first one continues.
 func TestTwoOwners(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	g, tm := NewWithT(t), newTeam(t)
 	tm.makeCluster(tm.here)

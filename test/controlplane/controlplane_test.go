@@ -127,6 +127,7 @@ func TestWithoutWorkers(t *testing.T) {
 }
 
 func TestOutage(t *testing.T) {
+	long.InCI(t)
 	g := NewWithT(t)
 	c := start(t, controlplane.Options{Name: "outage"})
 	impatient := c.Config()

@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/failure"
 	"github.com/cluster-chandler/chandler/test/fluxserver"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -22,6 +23,7 @@ import (
 // TestFlux names artifacts of Flux before its kinds, the right to read them, and the objects are there. It takes newer ones when a
 // watch tells of them, and keeps on clusters what is gone.
 func TestFlux(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	server := fluxserver.Start(t)

@@ -21,6 +21,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -30,6 +31,7 @@ type health struct{ kstatus, flux, argo string }
 // TestGitOps brings stacks into all states of docs/gitops.md, and compares the verdicts of kstatus, and of the page's
 // checks for Flux and Argo CD, with its table.
 func TestGitOps(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	page, err := docs.Read(filepath.Join("..", ".."), "docs/gitops.md")

@@ -106,6 +106,7 @@ func TestHandOverBoth(t *testing.T) {
 // TestHandOverNamespace moves a namespace from one instance's --namespace to
 // another's, as their flags do after a rollout.
 func TestHandOverNamespace(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
@@ -166,6 +167,7 @@ func assignedTo(stack, filter string) clusterCheck {
 
 // TestLeader has two replicas of one instance, of which the leader is killed.
 func TestLeader(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 1)

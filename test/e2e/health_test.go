@@ -18,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	illness "github.com/cluster-chandler/chandler/internal/health"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -27,6 +28,7 @@ const degradedSoon = 10 * time.Second
 // TestDegraded has a Deployment that was ready crash, and run again. Nothing is delivered for it, also when the manager
 // is restarted. A rolling update that doesn't end, and takes no replica away, is no alarm.
 func TestDegraded(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	d := newDrifting(t, 0, nil, func(a *addonsv1.Addon) { a.Values = valuesOf(map[string]any{"replicas": 2}) })
 	d.setDegradedAfter("platform", degradedSoon)

@@ -122,6 +122,7 @@ func (tn *tenant) makeClusterWithoutRights(name string, s *server, labels map[st
 // TestStackNamesCauses has a stack on four clusters. All lack a Secret, one is paused, and one doesn't let its records
 // be read. The stack alone says so, and nothing of it once it is over.
 func TestStackNamesCauses(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	tn.makeCluster("bergen", workloadServer(t, 0), nil)

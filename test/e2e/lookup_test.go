@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // helmGetter gives Helm a cluster.
@@ -90,6 +91,7 @@ var keepsByLookup = chart{
 }
 
 func TestHelmReleaseKeepsWhatItsChartGenerated(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	s := workloadServer(t, 2)
 	for name, c := range map[string]struct {

@@ -14,12 +14,14 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestMovedReleasesMeetOtherFacts moves releases over whose charts ask for a kind, takes out the adoption policy as the documentation
 // has it, and lets the kind come. The pods that Helm made are there after each, and what Chandler left as Helm wrote it stays so.
 func TestMovedReleasesMeetOtherFacts(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	var releases []previousRelease
 	group := "facts-" + utilrand.String(4) + ".kinds.test"

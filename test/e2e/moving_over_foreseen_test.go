@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
 
@@ -33,6 +34,7 @@ spec:
 // a setting that is another in an upgrade, one a certificate whose CA is nowhere to be read, and one an object that can't be changed.
 // What becomes of them is told before anything is written, and a stack of a release's name has another one beside it.
 func TestMigrationIsForeseen(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	charts := map[string]chart{
 		"keeps": {"templates/pods.yaml": podsOf("secret.yaml"), "templates/secret.yaml": `{{- $old := lookup "v1" "Secret" .Release.Namespace .Release.Name }}

@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
@@ -25,6 +26,7 @@ import (
 // TestWhatIsNotMovedOver has releases that can't be taken over, a previous owner that comes from Git, and one that isn't
 // stopped. Nothing is written before each of that is solved. It isn't parallel, as the owner is there for all namespaces.
 func TestWhatIsNotMovedOver(t *testing.T) {
+	long.InCI(t)
 	c := previousRelease{chart: "web", namespace: "default", archive: configMapChart.archive("web", "1.0.0"),
 		name: func(string) string { return "web" }, values: func(string) map[string]any { return map[string]any{"text": "x"} }}
 	m := newMoving(t, c)

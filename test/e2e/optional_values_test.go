@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -23,6 +24,7 @@ func withOptional(secret string) func(*addonsv1.Addon) {
 
 // TestOptionalValuesDisappear takes away what an add-on was installed with.
 func TestOptionalValuesDisappear(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, s := newProd(t, 1)
 	secret := func() *corev1.Secret {

@@ -179,6 +179,7 @@ func TestOrphanIsTold(t *testing.T) {
 
 // TestPoliciesAreNoContent changes how a stack's add-ons go, with and without them going. No revision is made for it.
 func TestPoliciesAreNoContent(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, s := newProd(t, 1)
 	tn.install(tn.small("settings"), tn.small("other"))

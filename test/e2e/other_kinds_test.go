@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -44,6 +45,7 @@ spec:
 // TestOtherKindsUpgradeNothing has 20 CRDs come to a cluster with 30 add-ons whose charts ask for kinds: none gets a revision, and
 // no pod restarts.
 func TestOtherKindsUpgradeNothing(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, s := newProd(t, 1)
 	group := tn.namespace + ".kinds.test"

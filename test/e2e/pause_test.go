@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // resumeStack ends the pause of an AddonStack.
@@ -135,6 +136,7 @@ func TestPausedStackRepairsLater(t *testing.T) {
 
 // TestPausedStackIsDeleted deletes a paused stack of one cluster: its add-ons stay until somebody confirms that they go.
 func TestPausedStackIsDeleted(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, s := newProd(t, 2)
 	tn.install(tn.small("settings"))

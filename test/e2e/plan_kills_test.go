@@ -11,11 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestPlanThroughAKill kills the manager amid a dry run. The next one plans it all again, and nothing was written.
 func TestPlanThroughAKill(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	f := &falling{rolling: newRolling(t, "planned", 3), proxies: map[string]*proxy{}}
 	f.putBehindProxy("planned-1")

@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -67,6 +68,7 @@ func awaitPlan(t *testing.T, p *addonsv1.AddonPlan) *addonsv1.AddonPlan {
 // TestPlanBeforeAnEdit plans an edit, by reads and dry runs alone, and then makes it: the revision has the name that the plan
 // says, and each cluster gets what the plan says.
 func TestPlanBeforeAnEdit(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "plan", 3)
 	p := r.newPlugin(mayPlan...)
@@ -135,6 +137,7 @@ func (tn *tenant) edited(edit func(*addonsv1.AddonStackSpec)) *apiextensionsv1.J
 
 // TestApprovalSeesThePlan has a wave that waits for approval name the newest plan of its revision, and the command show its counts.
 func TestApprovalSeesThePlan(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "seen", 3)
 	p := r.newPlugin(mayPlan...)
@@ -175,6 +178,7 @@ func isStale(p *addonsv1.AddonPlan, reason string) error {
 
 // TestPlansTellNoSecrets plans changes whose values come from Secrets, and of charts with Secrets.
 func TestPlansTellNoSecrets(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r, ss := newRolling(t, "told", 1), sentinels{}
 	r.create(r.secret("old", map[string]string{"values": "text: " + ss.plantPlain("values that were")}))

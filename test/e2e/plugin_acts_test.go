@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // mayAll lets people change stacks, clusters and revisions, and read Secrets.
@@ -31,6 +32,7 @@ var mayAll = []rbacv1.PolicyRule{
 
 // TestActsWithKubectl pauses, undoes and confirms, and reads what is installed.
 func TestActsWithKubectl(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "acts", 3)
 	p := r.newPlugin(mayAll...)
@@ -123,6 +125,7 @@ func (r *rolling) awaitHistories(ofStack []addonsv1.ChangeCause, cluster string,
 // TestInstalledSeenWithKubectl reads values, manifest and notes of a release whose values came from a Secret, and were made
 // up by its chart.
 func TestInstalledSeenWithKubectl(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	path := tn.writeChart("secretive", "1.0.0", chart{
@@ -165,6 +168,7 @@ func TestInstalledSeenWithKubectl(t *testing.T) {
 
 // TestRolloutWithKubectl approves, rejects, has a revision tried again, and promotes it.
 func TestRolloutWithKubectl(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "steers", 3)
 	p := r.newPlugin(mayAll...)

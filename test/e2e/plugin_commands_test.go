@@ -27,6 +27,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -193,6 +194,7 @@ func (c *commanded) written() map[string]string {
 
 // TestCommands runs command lines, and looks at their exit codes, at what they say, and at what they write.
 func TestCommands(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	c := newCommanded(t)
 	const approved, rejected, promoted, halted = addonsv1.RolloutApprovedAnnotation, addonsv1.RolloutRejectedAnnotation, addonsv1.RolloutPromotedAnnotation, addonsv1.RolloutHaltedAnnotation

@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -50,6 +51,7 @@ func (p *plugin) origins(args ...string) (map[string]string, shownOrigins) {
 
 // TestOriginsSeenWithKubectl has values of each place, asks as people with and without the rights to read these, and after an edit.
 func TestOriginsSeenWithKubectl(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	path := tn.writeChart("web", "1.0.0", chart{

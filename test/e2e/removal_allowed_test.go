@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // editStack changes a stack, and may fail.
@@ -36,6 +37,7 @@ func drops(name string) func(*addonsv1.AddonStackSpec) {
 // TestRestOfAnEditIsNotHeld drops one add-on from a fleet, changes another one, and brings a third, all at once. The first
 // stays, the second is upgraded. The third may be the first's successor, and waits.
 func TestRestOfAnEditIsNotHeld(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, path, clusters, servers := newProdFleet(t)
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, tn.addon("other", path)) })
@@ -80,6 +82,7 @@ func TestRestOfAnEditIsNotHeld(t *testing.T) {
 
 // TestRemovalIsAllowedByTheEdit makes removals that the same edit allows, and then others that it doesn't.
 func TestRemovalIsAllowedByTheEdit(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, path, clusters, servers := newProdFleet(t)
 	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, tn.addon("other", path)) })
@@ -122,6 +125,7 @@ func TestRemovalIsAllowedByTheEdit(t *testing.T) {
 
 // TestConfirmationCountsOnce deletes a stack, confirms that, and does the same once more.
 func TestConfirmationCountsOnce(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, path, clusters, servers := newProdFleet(t)
 	held := func() string {
@@ -162,6 +166,7 @@ func TestConfirmationCountsOnce(t *testing.T) {
 
 // TestNothingIsHeldOfNothing deletes a stack whose add-on has no object yet, and has a failing add-on beside a removal that is held.
 func TestNothingIsHeldOfNothing(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, _, clusters, _ := newProdFleet(t)
 	failing := tn.writeChart("hooked", "1.0.0", chart{

@@ -81,6 +81,7 @@ func (tn *tenant) confirm(cluster, stack string) {
 
 // TestLargeRemovalIsHeld makes the mistakes that take add-ons away from many clusters.
 func TestLargeRemovalIsHeld(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	mistakes := map[string]struct {
 		make, undo func(*tenant)

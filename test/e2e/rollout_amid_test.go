@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -79,6 +80,7 @@ func TestRolloutAmidAnUpgrade(t *testing.T) {
 // TestRolloutAmidAMove has a fleet come to another management cluster while a wave waits for approval: without statuses and
 // revisions. The newest revision is made again, and the rollout waits there, too. Nothing is installed or removed.
 func TestRolloutAmidAMove(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "move", 3)
 	before := r.latestRevision("platform")

@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // canaryFirst is a rollout with a canary, and a wave of all others.
@@ -133,6 +134,7 @@ func TestHaltHolds(t *testing.T) {
 // TestRevertOfARevert brings back what was undone: it is an attempt of its own, with a canary and an approval, though the
 // revision was completed and approved before. The step back itself is quick.
 func TestRevertOfARevert(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "revert", 3)
 	one := r.latestRevision("platform")
@@ -156,6 +158,7 @@ func TestRevertOfARevert(t *testing.T) {
 // TestSecondEditGoesBackAlone has a second edit fail on its canary, while the first one waits for an approval. Only that
 // cluster goes back, and it goes to the first edit.
 func TestSecondEditGoesBackAlone(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "second", 4)
 	zero := r.latestRevision("platform")
@@ -179,6 +182,7 @@ func TestSecondEditGoesBackAlone(t *testing.T) {
 
 // TestUndoOutsideAWindow undoes an edit that broke clusters, after the window has closed: they go back at once.
 func TestUndoOutsideAWindow(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "window", 2)
 	r.relabel("window-0", "env=prod", "broken=yes")
@@ -199,6 +203,7 @@ func TestUndoOutsideAWindow(t *testing.T) {
 
 // TestGateStaysShut takes the approval out of spec.rollout while a wave waits for it: it counts from the next attempt on.
 func TestGateStaysShut(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "gate", 3)
 	r.edit("two", "none", approvedLate())

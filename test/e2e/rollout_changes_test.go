@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // changing is a fleet in which clusters join, leave, pause and get other labels while edits are rolled out.
@@ -31,6 +32,7 @@ type changing struct {
 // TestRolloutAmidChanges does random things to a fleet while edits are rolled out. In the end all clusters have the last
 // edit, and nothing that was wanted has ever been uninstalled. A cluster that joins is ready at once.
 func TestRolloutAmidChanges(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	g := NewWithT(t)
 	const first = 5

@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -74,6 +75,7 @@ func replacedOn(want addonsv1.AddonPhase) clusterCheck {
 // TestRolloutOfASecret changes a Secret in place: the canary alone gets it, until somebody approves. A change that can't be
 // applied is rolled back to values that no object has any more. No Secret is written for it in the management cluster.
 func TestRolloutOfASecret(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "secret", 3)
 	since := world.hub.mark(t)

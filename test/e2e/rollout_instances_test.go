@@ -23,6 +23,7 @@ import (
 // TestSharedRollout has two instances with a canary and another cluster each. No wave begins at one of them while the other
 // is in the wave before, also while that one is down.
 func TestSharedRollout(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	suffix := utilrand.String(5)

@@ -21,6 +21,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -88,6 +89,7 @@ func (r *rolling) generations() map[string]int64 {
 // TestRolloutThroughKills brings an edit to a fleet in five waves, and kills the manager again and again. Never are more
 // clusters on their way than may, each assignment is written once, and nothing happens at rest.
 func TestRolloutThroughKills(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	clusters, kills := environmentNumber(t, "CHANDLER_ROLLOUT_CLUSTERS", 12), environmentNumber(t, "CHANDLER_ROLLOUT_KILLS", 4)
 	most := max(2, clusters/20)
@@ -137,6 +139,7 @@ func TestRolloutThroughKills(t *testing.T) {
 // rollout, and how many requests the management cluster gets for it. Both are measured several times, in turns, and the
 // least counts: what else runs on the machine only adds to it.
 func TestRolloutOfAllAtOnce(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	clusters, rounds := environmentNumber(t, "CHANDLER_ROLLOUT_CLUSTERS", 12), environmentNumber(t, "CHANDLER_ROLLOUT_ROUNDS", 3)
 	r := newRolling(t, "once", clusters)

@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -65,6 +66,7 @@ func (r *rolling) setText(cluster, text string) {
 // cluster gets them, and no other one until a person acts, through a restart too. A label of one Cluster is delivered at
 // once, and one of all Clusters to all of them.
 func TestInputsOutsideOfRevisions(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "outside", 10)
 	var all []string

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -115,6 +116,7 @@ func (r *rolling) pass(cluster string, d time.Duration) {
 // TestRolloutPassesSilentClusters has the three clusters of the first wave fall silent before their turn. They hold no
 // slot, and the wave has shown nothing until one of them is back. Then the rollout ends without the others, which follow.
 func TestRolloutPassesSilentClusters(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	f := newFalling(t, "away")
 	seen := newFlights(f.before, 6)

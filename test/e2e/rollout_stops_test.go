@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	illness "github.com/cluster-chandler/chandler/internal/health"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // rollsOut returns an edit of spec.rollout.
@@ -34,6 +35,7 @@ func (r *rolling) stays(phase addonsv1.RolloutPhase, updated int32, reason strin
 // TestRolloutWaits has a rollout wait for a window, for a stack that isn't paused any more, for a cluster that is held, and
 // for one that is paused. Nothing starts meanwhile, also after a restart.
 func TestRolloutWaits(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "wait", 3)
 	before := r.latestRevision("platform")
@@ -74,6 +76,7 @@ func TestRolloutWaits(t *testing.T) {
 // TestRolloutHalts brings an edit that fails to one cluster after the other: it halts after the first one. Somebody gives it
 // up, tries it again, and continues for all its failures.
 func TestRolloutHalts(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "halt", 3)
 	before := r.latestRevision("platform")
@@ -103,6 +106,7 @@ func TestRolloutHalts(t *testing.T) {
 // TestRolloutBudget has clusters that can't be reached before, and one whose add-on failed before. They use up nothing of
 // maxFailed. If two of the others fail, and one may, the rollout halts.
 func TestRolloutBudget(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	const well, poor, maxFailed, maxConcurrent = 2, 6, 1, 2
 	dead := environmentNumber(t, "CHANDLER_ROLLOUT_DEAD", 5)
@@ -146,6 +150,7 @@ func TestRolloutBudget(t *testing.T) {
 // TestRolloutSeesACrashLoop has a Deployment of the canary crash two minutes after it was ready, while the wave soaks. The
 // next wave never begins, also once that time is over, and the cluster is named.
 func TestRolloutSeesACrashLoop(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	g := NewWithT(t)
 	r := &rolling{tenant: newTenant(t), name: "loop"}

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/rollout"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
@@ -41,6 +42,7 @@ func (r *rolling) makeForClass(name, class, text string, more ...func(*addonsv1.
 // Who comes gets the newest completed revision at once. Where none is completed, the add-ons of the previous class stay until
 // the turn of the cluster. Nothing is uninstalled.
 func TestRolloutAmidASwitchOfClass(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	r := &rolling{
@@ -112,6 +114,7 @@ func TestRolloutAmidASwitchOfClass(t *testing.T) {
 // TestRolloutOfReleases follows a channel of a Cluster Stack. A release reaches the canary. One that is published while a
 // wave waits doesn't end the rollout: it comes after it, to the canary first. It is given up, and the next one begins with the canary.
 func TestRolloutOfReleases(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	server := registry.Start(t, registry.Options{PlainHTTP: true})

@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/rollout"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
@@ -243,6 +244,7 @@ func TestRolloutInWaves(t *testing.T) {
 // TestRolloutRollsBack brings an edit to a canary on which it can't be applied: it is rejected, and the canary goes back.
 // No other cluster has seen it. An edit that is good reaches the canary first, and then all.
 func TestRolloutRollsBack(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	r := newRolling(t, "back", 3)
 	before := r.latestRevision("platform")

@@ -9,10 +9,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestManyStacksAreDeletedAtOnce has 50 stacks of one cluster go in one moment. That is wanted, so there are no Warnings.
 func TestManyStacksAreDeletedAtOnce(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, _ := newProd(t, 2)
 	var stacks []*addonsv1.AddonStack

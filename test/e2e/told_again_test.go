@@ -27,6 +27,7 @@ import (
 // registry. It restarts the manager while the registry is slow. Both stay what they are,
 // and nothing of that is news.
 func TestInvalidIsToldOnce(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
@@ -103,6 +104,7 @@ func TestDeletedStacksSendNoWarning(t *testing.T) {
 // TestFailedHookStaysFailed watches a stack whose hook fails, until the hook has been tried three times. A chart whose hook
 // works heals the add-on.
 func TestFailedHookStaysFailed(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn, s := newProd(t, 0)
 	hooked := func(version string, podAnnotations ...string) string {

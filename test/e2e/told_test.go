@@ -116,6 +116,7 @@ func TestUnsignedIsToldOnce(t *testing.T) {
 // TestStoppedSourceIsToldOnce stops the source of a fleet, and makes new clusters. The
 // stack tells, and not each cluster; a restart with an emptied cache tells nothing.
 func TestStoppedSourceIsToldOnce(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 0)

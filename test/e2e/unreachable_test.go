@@ -101,6 +101,7 @@ func (tn *tenant) besideAttempt(silent *proxy, path string) string {
 
 // TestKubeconfigRotation replaces kubeconfigs.
 func TestKubeconfigRotation(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	first := workloadServer(t, 0)
@@ -147,6 +148,7 @@ func transition(t *testing.T, tn *tenant, cluster string) string {
 // TestKubeconfigOfAnotherCluster has the kubeconfig lead to another cluster for a while, in which an add-on is
 // dropped. Then the cluster is replaced for good.
 func TestKubeconfigOfAnotherCluster(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	right, wrong := workloadServer(t, 1), workloadServer(t, 2)

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -42,6 +43,7 @@ func (tn *tenant) runs(c *clusterv1.Cluster, controlPlane, workers []string) {
 // TestUpgradeWithoutTopology has Clusters whose machines are upgraded by somebody who asks nobody. Changes wait for their
 // point, and the status says that nothing waits for add-ons. Of a stack that has no say nothing is written.
 func TestUpgradeWithoutTopology(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	const previous, next = "v1.35.0", "v1.36.0"
 	tn := newTenant(t)
@@ -123,6 +125,7 @@ func upgrading(from, target string) clusterCheck {
 // TestWritesWithoutARollout compares the audit logs of an upgrade of a stack that has no rollout with what they were before
 // there were any. The add-on takes values from a Secret.
 func TestWritesWithoutARollout(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	const clusters = 8
 	r := newRolling(t, "plain", clusters)

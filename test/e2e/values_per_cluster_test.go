@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // fromSecrets are sources of values.
@@ -36,6 +37,7 @@ func (tn *tenant) setSecretText(name, key, text string) {
 
 // TestValuesOfEachCluster has a Secret for each cluster, as an infrastructure provider writes it beside the Cluster.
 func TestValuesOfEachCluster(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	const key = "clouds.yaml"
@@ -154,6 +156,7 @@ func TestValuesByLabel(t *testing.T) {
 
 // TestValuesByInfrastructure has the infrastructure object say which Secret a cluster takes.
 func TestValuesByInfrastructure(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 2)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -59,6 +60,7 @@ type wrongInputs struct {
 // TestEveryWrongInputIsTold does what people do wrong, all at once. It counts the answers that name the object and the field, and
 // those that name a way out.
 func TestEveryWrongInputIsTold(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	w := newWrongInputs(t)
 	all := allWrongInputs()

@@ -109,6 +109,7 @@ func copied(t *testing.T, in client.Client, namespace, value string) {
 // The example of a controller works on a fleet, beside a cluster that never lists, and follows
 // what is added to it.
 func TestExampleOfAController(t *testing.T) {
+	long.InCI(t)
 	h := newHub(t)
 	h.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "trust"}, Data: map[string]string{"ca": h.namespace}})
 	h.member(t, "aa-dead", fleettest.Start(t, fleettest.Misbehaviours("/api/v1/namespaces")["hangs"]).Kubeconfig(t))
@@ -129,6 +130,7 @@ func TestExampleOfAController(t *testing.T) {
 
 // The same reconciler works on one cluster, without a fleet.
 func TestExampleOfAControllerForOneCluster(t *testing.T) {
+	long.InCI(t)
 	h := newHub(t)
 	h.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "trust"}, Data: map[string]string{"ca": h.namespace}})
 	p := runExample(t, "controller", adminOf(h), "--namespace", h.namespace, "--single")

@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/fleet/profiles"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -156,6 +157,7 @@ func TestHostileProfiles(t *testing.T) {
 // Plugins are an administrator's: they get the cluster, and nothing of the profile or of this process'
 // environment beside it. What they return is renewed before it ends.
 func TestProfilePlugin(t *testing.T) {
+	long.InCI(t)
 	h := newHub(t)
 	tokens := h.tokens(t)
 	dir := t.TempDir()

@@ -18,12 +18,14 @@ import (
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/docs"
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // TestAssigner has the overlay of docs/instances.md label Clusters for two instances, and empty one of them.
 func TestAssigner(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	page, err := docs.Read(shared.root, "docs/instances.md")
 	must.Succeed(t, err)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/webhooks/hooks"
 )
@@ -31,6 +32,7 @@ import (
 // TestExtensionConfigGoesWithChandler uninstalls Chandler without a thought of its ExtensionConfig. The webhooks have seen
 // to it that the garbage collector deletes it. They may change nothing else of it.
 func TestExtensionConfigGoesWithChandler(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	g := NewWithT(t)
 	w := newWorld(t, worldOptions{workers: true})

@@ -15,6 +15,7 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -22,6 +23,7 @@ const stackCRD = "addonstacks.addons.cluster.x-k8s.io"
 
 // TestOlderVersion has an AddonStack written in v1alpha1 while the overlays' webhooks convert, and an instance serve it.
 func TestOlderVersion(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	s := workload(t, 2)

@@ -19,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
@@ -26,6 +27,7 @@ import (
 
 // TestFromOneToSeveral goes from config/default to several instances by the commands of docs/instances.md.
 func TestFromOneToSeveral(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	w, s := newWorld(t, worldOptions{workers: true}), workload(t, 0)
 	w.createNamespace("team-a")

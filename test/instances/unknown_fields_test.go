@@ -23,6 +23,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -30,6 +31,7 @@ import (
 // TestUnknownFields has an instance beside CRDs of a newer release. It continues with stacks that don't use what is new, and
 // leaves alone what the others have installed: a new field may restrict them.
 func TestUnknownFields(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	w := newWorld(t, usual)
 	s := workload(t, 1)

@@ -17,11 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestAPIServer has a real API server take all overlays, and then asks it what their ServiceAccounts, and people, may do.
 func TestAPIServer(t *testing.T) {
+	long.InCI(t)
 	g := NewWithT(t)
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "manifests", Workers: true}) // which aggregate ClusterRoles
 	g.Expect(err).NotTo(HaveOccurred())

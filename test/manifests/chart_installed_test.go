@@ -23,6 +23,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
@@ -40,6 +41,7 @@ spec:
 // TestChartIsInstalled has Helm install, upgrade and uninstall the chart on a real API server: webhooks for all, and two
 // instances beside each other. AddonStacks stay.
 func TestChartIsInstalled(t *testing.T) {
+	long.InCI(t)
 	g := NewWithT(t)
 	crds := t.TempDir()
 	for plural, kind := range map[string]string{"certificate": "Certificate", "issuer": "Issuer"} {

@@ -27,6 +27,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/test/docs"
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // loadChart makes the chart of the released version, and loads its archive.
@@ -113,6 +114,7 @@ func TestChartIsTheOverlays(t *testing.T) {
 
 // Nothing of a release is in another namespace than its own, whatever that is, or has another instance's label.
 func TestChartInAnyNamespace(t *testing.T) {
+	long.InCI(t)
 	chart := loadChart(t)
 	for _, mode := range []string{"all", "shared", "instance"} {
 		objects, err := releaseOf(t, chart, "123", "1e3", map[string]any{"mode": mode})
@@ -181,6 +183,7 @@ func TestChartValues(t *testing.T) {
 
 // The values that docs/helm-chart.md sets are those of the chart.
 func TestChartPage(t *testing.T) {
+	long.InCI(t)
 	g := NewWithT(t)
 	page, err := docs.Read(root, "docs/helm-chart.md")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -23,6 +23,7 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/manager"
 )
 
@@ -39,6 +40,7 @@ const released = "v0.1.0"
 
 // A release names its image by digest, lists what is linked, and has the checksum of each file.
 func TestRelease(t *testing.T) {
+	long.InCI(t)
 	g := NewWithT(t)
 	dir, digest := t.TempDir(), "sha256:"+strings.Repeat("0123456789abcdef", 4)
 	program, err := manager.Build(t.Context(), root, t.TempDir(), released) // as other tests do, so that it is only linked

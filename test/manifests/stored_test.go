@@ -20,12 +20,14 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestStoredObjectsOutliveARule has a stack that was stored before there was a rule which
 // it breaks: it can still be worked on, and fixed.
 func TestStoredObjectsOutliveARule(t *testing.T) {
+	long.InCI(t)
 	g := NewWithT(t)
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "stored"})
 	g.Expect(err).NotTo(HaveOccurred())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
@@ -33,6 +34,7 @@ func kubectl(t *testing.T) string {
 
 // TestQuickStart does all that the page says, in its order, and compares what is printed with what the page shows.
 func TestQuickStart(t *testing.T) {
+	long.InCI(t)
 	page, err := docs.Read(root, "docs/quick-start.md")
 	must.Succeed(t, err)
 	blocks, err := page.AllBlocks()
@@ -110,6 +112,7 @@ func isVerdict(line string, code int) bool {
 
 // TestKubectl has kubectl parse each of its command lines that the pages show.
 func TestKubectl(t *testing.T) {
+	long.InCI(t)
 	program := kubectl(t)
 	known := map[string]bool{}
 	docs.EachProgram(t, root, func(_ string, shown docs.Command, words []string) {

@@ -142,6 +142,7 @@ func minorOf(v string) string {
 
 // TestClosedInTheMiddle has an add-on that isn't for a version on the way, but for the one at its end.
 func TestClosedInTheMiddle(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	tn := newTenant(t, "middle")
 	const name = "c"

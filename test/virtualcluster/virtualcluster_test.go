@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
@@ -32,6 +33,7 @@ func clientOf(t *testing.T, a *virtualcluster.Address) *kubernetes.Clientset {
 }
 
 func TestClustersOfOneServer(t *testing.T) {
+	long.InCI(t)
 	g, ctx := NewWithT(t), t.Context()
 	server, err := controlplane.Start(ctx, controlplane.Options{})
 	g.Expect(err).NotTo(HaveOccurred())

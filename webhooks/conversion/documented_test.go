@@ -20,11 +20,13 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/admission"
 	"github.com/cluster-chandler/chandler/test/docs"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // What the pages show is what a real API server takes, with the project's webhooks.
 func TestDocumented(t *testing.T) {
+	long.InCI(t)
 	s := &server{Client: admission.Start(t, "../..")}
 	shown := objectsOfPages(t)
 	t.Run("objects are accepted", func(t *testing.T) { shownIsAccepted(t, s, shown) })

@@ -22,11 +22,13 @@ import (
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/admission"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 )
 
 // TestVersions has users of a real API server work in both versions.
 func TestVersions(t *testing.T) {
+	long.InCI(t)
 	started := admission.Start(t, "../..")
 	s := &server{Client: started}
 	for name, test := range map[string]func(*testing.T, *server){

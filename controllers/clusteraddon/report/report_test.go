@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 	"github.com/cluster-chandler/chandler/test/addons"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestSince has an add-on and its stack that change, or don't.
@@ -230,6 +231,7 @@ func TestGenerationThatWasSeen(t *testing.T) {
 
 // However many names of add-ons tenants make up, the series of holds are limited.
 func TestSeriesOfHoldsAreLimited(t *testing.T) {
+	long.InCI(t)
 	const most = 256
 	for i := range 2 * most {
 		c := addons.Given(t)

@@ -18,7 +18,7 @@ import (
 const (
 	// ReasonRunningHook: a hook's Job or Pod is running.
 	ReasonRunningHook = "RunningHook"
-	// ReasonWaitingForObjects: objects aren't ready yet.
+	// ReasonWaitingForObjects: objects aren't ready yet, or are yet to be applied once another add-on has gone on.
 	ReasonWaitingForObjects = "WaitingForObjects"
 	// ReasonWaitingForPostcondition: a condition of postconditions doesn't hold.
 	ReasonWaitingForPostcondition = "WaitingForPostcondition"

@@ -20,6 +20,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
@@ -38,6 +39,7 @@ func TestManifestsThatGrow(t *testing.T) {
 
 // What one document may have, many may not have together.
 func TestManifestsThatGrowInManyDocuments(t *testing.T) {
+	long.InCI(t)
 	x := strings.Repeat("x", 5000)
 	for name, tc := range map[string]struct{ document, says string }{
 		"values":  {object + "data: [" + strings.Repeat("{},", 290_000) + "]\n", "values in"},
@@ -60,6 +62,7 @@ func TestManifestsThatGrowInManyDocuments(t *testing.T) {
 // A record is a Secret of the workload cluster. Whoever may write those can't have the
 // manager take much memory.
 func TestHostileRecords(t *testing.T) {
+	long.InCI(t)
 	packed := func(plain string) []byte {
 		t.Helper()
 		data, err := deflate([]byte(plain))

@@ -54,6 +54,7 @@ func TestCRDsComeLater(t *testing.T) {
 // An instance is rolled before its CRDs are upgraded: the new process stands by, and says that it can't do without them. So
 // the old one isn't ended.
 func TestStandbyOfNewerRelease(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	h := newHome(t, ownServer(t, crds, clusterCRD))
 	old := h.start(withLease)
@@ -78,6 +79,7 @@ func TestStandbyOfNewerRelease(t *testing.T) {
 
 // The CRDs become newer than an instance that runs. It continues, and says so.
 func TestCRDsBecomeNewer(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	h := newHome(t, ownServer(t, crds, clusterCRD))
 	p := h.start(func(o *registration.Options, _ *manager.Options) { o.Compare = 2 * time.Second })

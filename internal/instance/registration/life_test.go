@@ -124,6 +124,7 @@ func TestNextWithoutLease(t *testing.T) {
 
 // A namespace of the scope that isn't there yet, or isn't the instance's.
 func TestNamespaceComesLater(t *testing.T) {
+	long.InCI(t)
 	t.Parallel()
 	h := newHome(t, shared)
 	later := h.namespace + "-later"

@@ -17,11 +17,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance/skew"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestCheck asks a real API server, as a user without any right, for CRDs that
 // become older and older.
 func TestCheck(t *testing.T) {
+	long.InCI(t)
 	if testing.Short() {
 		t.Skip("starts an API server")
 	}

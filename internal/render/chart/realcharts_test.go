@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/keptvalues"
 	"github.com/cluster-chandler/chandler/test/helmtemplate"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/rendering"
@@ -140,6 +141,7 @@ func ciliumSecret(t *testing.T, result *job.Result, name string) map[string]stri
 }
 
 func TestCiliumCertificatesStay(t *testing.T) {
+	long.InCI(t)
 	r := rendering.NewRenderer(t)
 	render := func(archive string, values map[string]any, generated job.Generated) *job.Result {
 		t.Helper()

@@ -13,6 +13,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/manifest"
 	"github.com/cluster-chandler/chandler/internal/render/patch"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
@@ -237,6 +238,7 @@ func TestPatchesThatNameOneOfSeveral(t *testing.T) {
 
 // A patch that grows what it is for meets the limits that charts have.
 func TestPatchBombs(t *testing.T) {
+	long.InCI(t)
 	var bomb strings.Builder
 	bomb.WriteString("- {op: add, path: /metadata/x, value: {a: b}}\n")
 	for i := range 40 {

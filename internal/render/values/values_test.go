@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render/job"
 	"github.com/cluster-chandler/chandler/internal/render/values"
 	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/must"
 	"github.com/cluster-chandler/chandler/test/rendering"
 )
@@ -169,6 +170,7 @@ func aliasBomb(levels int, leaf string) string {
 
 // Whatever it takes to find out is taken from a worker, not from the manager.
 func TestParseValuesRefuses(t *testing.T) {
+	long.InCI(t)
 	r := rendering.NewRenderer(t)
 	cases := map[string]struct{ text, mentions string }{
 		"a list":               {"[1]", "array"},
