@@ -24,7 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/wanted"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon/workload"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/deliver/installs"
+	"github.com/cluster-chandler/chandler/internal/deliver/together"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -46,7 +46,7 @@ type Delivery struct {
 	// Beside is the room for add-ons that are worked on at the same time.
 	Beside *Beside
 	// installs are the wanted add-ons without a record, and woken reports whether one that waited can go on.
-	installs *installs.Installs
+	installs *together.Installs
 	woken    func() bool
 	// Leaving are the releases whose objects wanted add-ons may take over.
 	Leaving []deliver.Release
@@ -58,7 +58,7 @@ type Delivery struct {
 // Ensure takes each wanted add-on as far as it can go, and returns those that may take objects over.
 func (q Delivery) Ensure(ctx context.Context) (all result.All, successors []*wanted.Addon) {
 	holder := Holders(q.Wanted, q.Installed, q.Unresolved, q.ClusterAddon.Spec.Stacks)
-	q.installs, q.woken = installs.New(q.unrecorded()), q.Deliverer.Woken(q.Workload.Name.String())
+	q.installs, q.woken = together.New(q.unrecorded()), q.Deliverer.Woken(q.Workload.Name.String())
 	at, results, runs, unreachable := q.places(), make([]result.Addon, len(q.Wanted)), make([]bool, len(q.Wanted)), atomic.Bool{}
 	q.Beside.Each(len(q.Wanted), func(i int) []int { return at.follows(&q.Wanted[i]) }, func(i int) {
 		a := &q.Wanted[i]

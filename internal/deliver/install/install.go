@@ -113,14 +113,8 @@ func (s *Step) Apply(ctx context.Context, crds bool) (outcome.Stop, error) {
 			return outcome.Wait(outcome.ReasonWaitingForObjects, fmt.Sprintf("%d of %d objects are to be applied", len(s.unapplied(objects)), len(objects)), 0), nil
 		}
 		begun = begun || len(todo) > 0
-		for some := range slices.Chunk(todo, betweenLooks) {
-			failed = append(failed, object.InParallel(len(some), func(i int) *object.Failure {
-				key := record.KeyOf(some[i])
-				return s.Hidden.FailureOf(key, s.applyOne(ctx, some[i], known[key], crds))
-			})...)
-			if f := failed.Worst(); f != nil && f.Kind == object.Transient {
-				return outcome.Stop{}, f.Unwrap()
-			}
+		if failed, err = s.applyWave(ctx, todo, known, crds, failed); err != nil {
+			return outcome.Stop{}, err
 		}
 		if wave[0].GroupVersionKind().GroupKind() != object.CRDKind {
 			continue
@@ -139,6 +133,22 @@ func (s *Step) Apply(ctx context.Context, crds bool) (outcome.Stop, error) {
 		return s.Patience.StopFor(f, "")
 	}
 	return s.deferred(f), nil
+}
+
+// applyWave applies objects beside each other, and returns what failed with what did before. The error is a transient one.
+func (s *Step) applyWave(
+	ctx context.Context, objects []*unstructured.Unstructured, known map[record.ObjectKey]record.Entry, crds bool, failed object.Failures,
+) (object.Failures, error) {
+	for some := range slices.Chunk(objects, betweenLooks) {
+		failed = append(failed, object.InParallel(len(some), func(i int) *object.Failure {
+			key := record.KeyOf(some[i])
+			return s.Hidden.FailureOf(key, s.applyOne(ctx, some[i], known[key], crds))
+		})...)
+		if f := failed.Worst(); f != nil && f.Kind == object.Transient {
+			return nil, f.Unwrap()
+		}
+	}
+	return failed, nil
 }
 
 // rescope prepares the objects again if the cluster didn't know all of their kinds before.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver/installs"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/together"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
@@ -32,7 +32,7 @@ type Desired struct {
 	// Newest is the name of the newest record's Secret, as it was seen last. That is read while the records are listed. "" for none.
 	Newest string
 	// Installs are add-ons that are installed beside this one; nil for none.
-	Installs *installs.Installs
+	Installs *together.Installs
 	// Yields reports whether another add-on of the cluster can go on, so that the call is to end between two waves of objects. Nil never
 	// does.
 	Yields func() bool

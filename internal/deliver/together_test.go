@@ -17,9 +17,9 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/deliver/installs"
 	"github.com/cluster-chandler/chandler/internal/deliver/object"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/deliver/together"
 	"github.com/cluster-chandler/chandler/internal/render/job"
 )
 
@@ -31,9 +31,9 @@ func (e *env) several(ns string, n int) (all []deliver.Desired) {
 		want.Name = fmt.Sprint("addon-", i)
 		all, releases = append(all, want), append(releases, want.Release)
 	}
-	together := installs.New(releases)
+	shared := together.New(releases)
 	for i := range all {
-		all[i].Installs = together
+		all[i].Installs = shared
 	}
 	return all
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package installs asks a cluster once for what each of several add-ons has to know before it is installed beside the others.
-package installs
+// Package together asks a cluster once for what each of several add-ons has to know before it is installed beside the others.
+package together
 
 import (
 	"context"
