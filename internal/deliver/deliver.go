@@ -126,7 +126,7 @@ type Deliverer struct {
 
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
-	wakes    map[string]uint64 // how often a waiting add-on could go on, by target
+	wakes    map[string]uint64 // how often an add-on that waited could go on, by target, until that is forgotten
 	kept     *budget.Cache[*session, *contents]
 }
 

@@ -574,12 +574,23 @@ type offsetClock struct {
 	realClock
 	mu     sync.Mutex
 	offset time.Duration
+	still  time.Time // where it stands, zero if it doesn't
 }
 
 func (c *offsetClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.still.IsZero() {
+		return c.still.Add(c.offset)
+	}
 	return time.Now().Add(c.offset)
+}
+
+// stand has the clock stand still, so that nothing becomes old on a busy machine.
+func (c *offsetClock) stand() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.still = time.Now()
 }
 
 func (c *offsetClock) step(d time.Duration) {

@@ -232,7 +232,7 @@ func TestAdoptedRelease(t *testing.T) {
 				e.Expect(e.get("v1", "ConfigMap", ns, "old")).To(BeNil(), "that was in their manifest alone")
 
 				e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-				e.helmUpgrades(ns, theirChart("3", theirDeployment+configMap("kept", "theirs again")))
+				e.helmUpgradesLeft(ns, theirChart("3", theirDeployment+configMap("kept", "theirs again")))
 				e.Expect(e.get("v1", "ConfigMap", ns, "kept").Object["data"]).To(HaveKeyWithValue("key", "theirs again"))
 				e.Expect(e.get("apps/v1", "Deployment", ns, "app").Object["spec"]).To(Equal(before.Object["spec"]))
 			})
@@ -278,7 +278,7 @@ func TestAdoptedReleaseOfAnotherName(t *testing.T) {
 			e.Expect(e.get("v1", "Secret", storage, "sh.helm.release.v1."+previous.name+".v1")).To(BeNil(), "`helm uninstall` would take all objects with it")
 
 			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
-			e.helmUpgrades(ns, theirChart("3", theirDeployment+configMap("kept", "theirs again")))
+			e.helmUpgradesLeft(ns, theirChart("3", theirDeployment+configMap("kept", "theirs again")))
 			e.Expect(e.get("apps/v1", "Deployment", ns, "app").Object["spec"]).To(Equal(before.Object["spec"]))
 		})
 	}
@@ -380,16 +380,23 @@ func (e *env) helmInstalls(release deliver.Release, storage string, c *helmchart
 	e.Expect(err).NotTo(HaveOccurred())
 }
 
-// helmUpgrades upgrades what an add-on has left, as `helm upgrade` does.
-func (e *env) helmUpgrades(ns string, c *helmchart.Chart) {
+// helmUpgradesLeft upgrades what an add-on has left, as the program helm does.
+func (e *env) helmUpgradesLeft(ns string, c *helmchart.Chart) {
 	e.t.Helper()
 	previous := helmkube.ManagedFieldsManager
 	helmkube.ManagedFieldsManager = "helm" // the name of that program
 	defer func() { helmkube.ManagedFieldsManager = previous }()
-	upgrade := action.NewUpgrade(helm(e, ns))
-	upgrade.Namespace, upgrade.ServerSideApply = ns, "true"
+	e.helmUpgrades(deliver.Release{Namespace: ns, Name: "demo"}, c, func(u *action.Upgrade) { u.ServerSideApply = "true" })
+}
+
+// helmUpgrades upgrades a release with Helm's library.
+func (e *env) helmUpgrades(release deliver.Release, c *helmchart.Chart, change func(*action.Upgrade)) {
+	e.t.Helper()
+	upgrade := action.NewUpgrade(helm(e, release.Namespace))
+	upgrade.Namespace = release.Namespace
 	upgrade.WaitStrategy, upgrade.Timeout = helmkube.HookOnlyStrategy, time.Minute
-	_, err := upgrade.Run("demo", c, nil)
+	change(upgrade)
+	_, err := upgrade.Run(release.Name, c, nil)
 	e.Expect(err).NotTo(HaveOccurred())
 }
 

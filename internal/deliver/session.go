@@ -142,11 +142,11 @@ func (s *session) turn(about subject) {
 
 // wake asks for the next call of an add-on.
 func (d *Deliverer) wake(s *session) {
-	if !s.isServed.Load() { // else its call may see it
-		d.mu.Lock()
+	d.mu.Lock()
+	if d.sessions[s.key] == s && !s.isServed.Load() { // else it is forgotten, or its call may see it
 		d.wakes[s.key.target]++
-		d.mu.Unlock()
 	}
+	d.mu.Unlock()
 	d.options.Notify(s.key.target)
 }
 
@@ -178,19 +178,17 @@ func (r *call) recall(ctx context.Context) error {
 		r.past.Records = slices.Clone(r.s.records)
 		return nil
 	}
-	isFirst := r.s.about == (subject{}) // later the session has the newest record, as a rule
-	if isFirst {
+	newest := ""
+	if r.s.about == (subject{}) { // later the session has the newest record, as a rule
 		records, at, err := r.want.Installs.Records(ctx, r.t.own(), r.want.Release, r.now())
 		if err != nil || r.now().Sub(at) < recordsStay {
 			r.past.Records, r.s.listedAt = records, at
 			return err
 		}
+		newest = r.want.Newest
 	}
 	r.s.listedAt = r.now()
-	if !isFirst {
-		return r.past.List(ctx)
-	}
-	return r.past.ListAnd(ctx, r.want.Newest)
+	return r.past.ListAnd(ctx, newest)
 }
 
 // remember leaves the records to the session, if they are as they were written last.

@@ -13,7 +13,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"helm.sh/helm/v4/pkg/action"
-	helmkube "helm.sh/helm/v4/pkg/kube"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -27,8 +26,7 @@ import (
 func (e *env) several(ns string, n int) (all []deliver.Desired) {
 	var releases []deliver.Release
 	for i := range n {
-		want := e.want(ns, chart{version: "1", manifest: configMap(fmt.Sprint("of-", i), "one")})
-		want.Name = fmt.Sprint("addon-", i)
+		want := e.wantNamed(fmt.Sprint("addon-", i), ns, chart{version: "1", manifest: configMap(fmt.Sprint("of-", i), "one")})
 		all, releases = append(all, want), append(releases, want.Release)
 	}
 	shared := together.New(releases)
@@ -57,6 +55,7 @@ func (e *env) ensureAll(all []deliver.Desired) []deliver.Outcome {
 func TestInstallsAskOnce(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
+	e.clock.stand()
 	ns := fmt.Sprint("asked-once-", time.Now().UnixNano())
 	for range 2 { // the second time into a namespace that is there
 		all := e.several(ns, 12)
@@ -77,6 +76,7 @@ func TestInstallsAskOnce(t *testing.T) {
 // it. Neither is taken over.
 func TestInstallsFindHelmsReleases(t *testing.T) {
 	e, ns := beside(t)
+	e.clock.stand()
 	all := e.several(ns, 3)
 	e.helmHas(all[0].Release, true)
 	e.Expect(e.ensure(all[1]).Phase).To(Equal(addonsv1.AddonReady))
@@ -111,8 +111,7 @@ func TestInstallsIntoANamespaceThatIsMissing(t *testing.T) {
 // TestInstallYields has another add-on be able to go on while objects are applied: the call ends after the wave, and the next one continues.
 func TestInstallYields(t *testing.T) {
 	e, ns := beside(t)
-	waits := e.want(ns, chart{version: "1", manifest: configMap("kept", "one"), hooks: []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-install"})}})
-	waits.Name = "waits"
+	waits := e.wantNamed("waits", ns, chart{version: "1", manifest: configMap("kept", "one"), hooks: []job.Hook{hook("migrate", 0, jobText("migrate", true), []string{"pre-install"})}})
 	e.ensureAs(waits, deliver.ReasonRunningHook)
 
 	want := e.want(ns, chart{version: "1", manifest: configMap("first", "one") + deployment("third") +
@@ -167,11 +166,7 @@ func (e *env) helmHas(of deliver.Release, trimmed bool) {
 		return
 	}
 	for range 2 {
-		upgrade := action.NewUpgrade(helm(e, of.Namespace))
-		upgrade.Namespace, upgrade.MaxHistory = of.Namespace, 1
-		upgrade.WaitStrategy, upgrade.Timeout = helmkube.HookOnlyStrategy, time.Minute
-		_, err := upgrade.Run(of.Name, c, nil)
-		e.Expect(err).NotTo(HaveOccurred())
+		e.helmUpgrades(of, c, func(u *action.Upgrade) { u.MaxHistory = 1 })
 	}
 	e.Expect(e.get("v1", "Secret", of.Namespace, record.SecretName(of.Name, 1))).To(BeNil())
 }

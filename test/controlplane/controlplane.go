@@ -106,7 +106,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 	if len(c.options.CRDPaths) > 0 {
-		crds := envtest.CRDInstallOptions{Paths: c.options.CRDPaths, ErrorIfPathMissing: true}
+		crds := envtest.CRDInstallOptions{Paths: c.options.CRDPaths, ErrorIfPathMissing: true, MaxTime: startTimeout} // by default 10 s, which a busy machine takes
 		if _, err := envtest.InstallCRDs(c.Config(), crds); err != nil {
 			return fmt.Errorf("installing CRDs: %w", err)
 		}

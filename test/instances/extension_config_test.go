@@ -38,7 +38,7 @@ func TestExtensionConfigGoesWithChandler(t *testing.T) {
 	w := newWorld(t, worldOptions{workers: true})
 	module, err := apiserver.ModuleDir(t.Context(), "sigs.k8s.io/cluster-api")
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(w.Config(), envtest.CRDInstallOptions{Paths: []string{filepath.Join(module, "core/config/crd/bases/runtime.cluster.x-k8s.io_extensionconfigs.yaml")}})
+	_, err = envtest.InstallCRDs(w.Config(), envtest.CRDInstallOptions{Paths: []string{filepath.Join(module, "core/config/crd/bases/runtime.cluster.x-k8s.io_extensionconfigs.yaml")}, MaxTime: patience})
 	g.Expect(err).NotTo(HaveOccurred())
 	dir := t.TempDir()
 	g.Expect(kustomization.WriteFiles(shared.root, dir, map[string]string{"hooks/kustomization.yaml": `apiVersion: kustomize.config.k8s.io/v1beta1

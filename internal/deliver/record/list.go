@@ -18,11 +18,7 @@ import (
 
 // ListAll returns the records of releases in a namespace, the newest first. It reads metadata only: one request.
 func ListAll(ctx context.Context, reader client.Reader, namespace string, names []string) (map[Release][]Summary, error) {
-	of := selection.In
-	if len(names) == 1 {
-		of = selection.Equals
-	}
-	is, err := labels.NewRequirement(helmNameLabel, of, names)
+	is, err := labels.NewRequirement(helmNameLabel, selection.In, names)
 	if err != nil {
 		return nil, fmt.Errorf("listing the records of release %s/%s: %w", namespace, strings.Join(names, ", "), err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,11 +54,10 @@ func (s *Store) List(ctx context.Context) ([]Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, seen := all[s.Release], make(map[types.UID]bool)
-	for _, r := range records {
-		seen[r.UID] = true
-	}
-	maps.DeleteFunc(s.cache, func(uid types.UID, _ *Record) bool { return !seen[uid] })
+	records := all[s.Release]
+	maps.DeleteFunc(s.cache, func(uid types.UID, _ *Record) bool {
+		return !slices.ContainsFunc(records, func(r Summary) bool { return r.UID == uid })
+	})
 	return records, nil
 }
 

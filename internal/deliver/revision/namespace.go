@@ -45,15 +45,16 @@ func (m *Maker) makesNamespace() (bool, error) {
 // ensureNamespace makes the release's namespace if it is missing, which may be known, and may be made.
 // It isn't part of the inventory: it stays when the add-on is removed.
 func (m *Maker) ensureNamespace(ctx context.Context, isMissing bool) error {
-	name, lacks := m.Want.Namespace, m.LacksNamespace
-	if isMissing {
-		lacks = func(context.Context) (bool, error) { return m.makesNamespace() }
+	name := m.Want.Namespace
+	lacks, err := m.makesNamespace()
+	if !isMissing {
+		lacks, err = m.LacksNamespace(ctx)
 	}
-	if lacks, err := lacks(ctx); !lacks {
+	if !lacks {
 		return err
 	}
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	err := m.Applier.Client.Create(ctx, made, client.FieldOwner(m.Applier.Scope.Manager()))
+	err = m.Applier.Client.Create(ctx, made, client.FieldOwner(m.Applier.Scope.Manager()))
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
